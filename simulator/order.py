@@ -1,0 +1,160 @@
+"""An order in which the three in-order stages and the dependence tokens allow a stream to run."""
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vta_isa.enums import Buffer, Opcode, Stage, TokenQueue
+from vta_isa.errors import DeadlockError
+from vta_isa.machine import Machine
+
+from .checks import name
+
+NO_TOKENS = (0, 0, 0, 0)
+
+# Flag of an instruction on a stage -> the queue it takes a token from, or gives one to. Load has no
+# stage before it and store none after it.
+POPS = {
+    (Stage.LOAD, "pop_next"): TokenQueue.COMPUTE_TO_LOAD,
+    (Stage.COMPUTE, "pop_prev"): TokenQueue.LOAD_TO_COMPUTE,
+    (Stage.COMPUTE, "pop_next"): TokenQueue.STORE_TO_COMPUTE,
+    (Stage.STORE, "pop_prev"): TokenQueue.COMPUTE_TO_STORE,
+}
+PUSHES = {
+    (Stage.LOAD, "push_next"): TokenQueue.LOAD_TO_COMPUTE,
+    (Stage.COMPUTE, "push_prev"): TokenQueue.COMPUTE_TO_LOAD,
+    (Stage.COMPUTE, "push_next"): TokenQueue.COMPUTE_TO_STORE,
+    (Stage.STORE, "push_prev"): TokenQueue.STORE_TO_COMPUTE,
+}
+
+
+def stages(table: NDArray[np.void]) -> NDArray[np.int32]:
+    """``(n,)``: the ``Stage`` that executes each instruction of ``(n,) INSN_DTYPE``.
+
+    A LOAD of INP or WGT runs on load, a STORE on store, everything else on compute.
+    """
+    stage = np.full(len(table), Stage.COMPUTE, dtype=np.int32)
+    buffer, load = table["buffer"], table["opcode"] == Opcode.LOAD
+    stage[load & ((buffer == Buffer.INP) | (buffer == Buffer.WGT))] = Stage.LOAD
+    stage[table["opcode"] == Opcode.STORE] = Stage.STORE
+    return stage
+
+
+def token_flow(table: NDArray[np.void]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """``(n, 4) bool`` each: the ``TokenQueue``s every instruction pops, and those it pushes."""
+    stage = stages(table)
+    pops, pushes = (np.zeros((len(table), len(TokenQueue)), dtype=np.bool_) for _ in range(2))
+    for flows, wiring in ((pops, POPS), (pushes, PUSHES)):
+        for (owner, flag), queue in wiring.items():
+            flows[:, queue] |= (stage == owner) & (table[flag] != 0)
+    return pops, pushes
+
+
+def tokens_after(table: NDArray[np.void], tokens: Sequence[int]) -> tuple[int, int, int, int]:
+    """Tokens each ``TokenQueue`` holds after the whole stream ran, from ``tokens`` before it."""
+    pops, pushes = token_flow(table)
+    left = np.asarray(tokens, dtype=np.int64) + pushes.sum(axis=0) - pops.sum(axis=0)
+    return int(left[0]), int(left[1]), int(left[2]), int(left[3])
+
+
+def execution_order(
+    table: NDArray[np.void], machine: Machine, tokens: Sequence[int] = NO_TOKENS
+) -> NDArray[np.intp]:
+    """``(n,)``: instruction numbers in an order the stages and tokens allow, lowest number first.
+
+    That is program order wherever program order is legal. ``tokens`` are those left in the four
+    queues by earlier launches. An instruction starts when all its tokens are there, and gives its
+    own when done; a queue that holds ``machine.queues.token`` of them stops the stage that pushes.
+    The command queues are taken as endless here: how far fetch runs ahead is a matter of timing.
+    Raises ``DeadlockError`` where the stages wait for each other.
+    """
+    pops, pushes = token_flow(table)
+    if _program_order_is_legal(pops, pushes, machine.queues.token, tokens):
+        return np.arange(len(table))
+    return _schedule(table, pops, pushes, machine.queues.token, tokens)
+
+
+def _program_order_is_legal(
+    pops: NDArray[np.bool_], pushes: NDArray[np.bool_], capacity: int, tokens: Sequence[int]
+) -> bool:
+    """Whether one instruction after the other always finds its tokens, and room for its own."""
+    after = np.cumsum(pushes, axis=0, dtype=np.int64) - np.cumsum(pops, axis=0, dtype=np.int64)
+    after += np.asarray(tokens, dtype=np.int64)
+    return bool((after - pushes >= 0).all() and (after <= capacity).all())
+
+
+def _schedule(
+    table: NDArray[np.void],
+    pops: NDArray[np.bool_],
+    pushes: NDArray[np.bool_],
+    capacity: int,
+    tokens: Sequence[int],
+) -> NDArray[np.intp]:
+    """Run the stages against each other, always the one whose next instruction comes first."""
+    count = list(tokens)
+    stage = stages(table)
+    waiting = {s: deque(np.flatnonzero(stage == s).tolist()) for s in Stage}
+    takes = [np.flatnonzero(row).tolist() for row in pops]
+    gives = [np.flatnonzero(row).tolist() for row in pushes]
+    undelivered: dict[Stage, list[int]] = {s: [] for s in Stage}  # done, but the queue is full
+    order: list[int] = []
+
+    def deliver() -> None:
+        for queues in undelivered.values():
+            for queue in [q for q in queues if count[q] < capacity]:
+                count[queue] += 1
+                queues.remove(queue)
+
+    while any(waiting.values()) or any(undelivered.values()):
+        ready = [
+            waiting[s][0]
+            for s in Stage
+            if waiting[s] and not undelivered[s] and all(count[q] for q in takes[waiting[s][0]])
+        ]
+        if not ready:
+            raise _deadlock(table, waiting, takes, undelivered, count, capacity)
+        number = min(ready)
+        owner = Stage(int(stage[number]))
+        waiting[owner].popleft()
+        order.append(number)
+        for queue in takes[number]:
+            count[queue] -= 1
+        undelivered[owner] = list(gives[number])
+        deliver()
+    return np.array(order, dtype=np.intp)
+
+
+def _deadlock(
+    table: NDArray[np.void],
+    waiting: dict[Stage, deque[int]],
+    takes: list[list[int]],
+    undelivered: dict[Stage, list[int]],
+    count: Sequence[int],
+    capacity: int,
+) -> DeadlockError:
+    """The head of each stage's queue and the token, or the room for one, that it waits for."""
+    lines, stuck = [], []
+    for stage in Stage:
+        label = stage.name.lower()
+        if undelivered[stage]:
+            full = ", ".join(_arrow(queue) for queue in undelivered[stage])
+            lines.append(f"{label}: cannot push its token {full}: {capacity} are unclaimed")
+        elif not waiting[stage]:
+            lines.append(f"{label}: has nothing left to do")
+        else:
+            head = waiting[stage][0]
+            stuck.append(head)
+            missing = ", ".join(_arrow(queue) for queue in takes[head] if not count[queue])
+            lines.append(f"{label}: insn {head} ({name(table[head])}) waits for a token {missing}")
+    return DeadlockError(
+        "deadlock: no stage can go on\n  "
+        + "\n  ".join(lines)
+        + "\nevery pop needs a push on the other side; see `vta disasm`",
+        insn=min(stuck, default=None),
+    )
+
+
+def _arrow(queue: int) -> str:
+    return TokenQueue(queue).name.lower().replace("_to_", " -> ")
