@@ -1,0 +1,62 @@
+# make run        sets up .venv and does the main job: ResNet-18's convolutions, compiled, simulated, checked
+# make test       sets up what the tests need and runs them on all cores
+# make lint types contracts wheel     what CI checks besides the tests
+# make clean      removes what the targets above leave behind, .venv included
+
+# The newest interpreter that starts, is 3.11 or later and can make virtual environments. Wheels of
+# the compiled dependencies come late to a new Python, so plain `python3` is asked last.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+# Dependencies come as wheels only: no compiler is needed, and none is started by surprise.
+export PIP_ONLY_BINARY := :all:
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := run
+.DELETE_ON_ERROR:
+.PHONY: run test lint types contracts wheel clean
+
+run: $(VENV)/.installed
+	@mkdir -p out
+	$(BIN)/vta run resnet18 -c default --compare --json out/resnet18.json --roofline out/roofline.png
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n auto -q
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+contracts: $(VENV)/.installed-dev
+	$(BIN)/lint-imports
+
+wheel: $(VENV)/.installed-dev
+	rm -rf dist
+	$(BIN)/python -m build --wheel
+
+clean:
+	rm -rf $(VENV) dist build out
+
+# Stamps: an installation is repeated only when what it depends on has changed.
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.created:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "make: no Python 3.11 or later with the venv module was found;" \
+			"install one (Debian, Ubuntu: apt install python3-venv)" \
+			"or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; fi
+	@$(BIN)/python -c '' 2>/dev/null || "$(PYTHON)" -m venv --clear $(VENV)
+	@touch $@

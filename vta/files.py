@@ -1,0 +1,67 @@
+"""Output files that are whole or absent, and refused before long work rather than after it."""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def write_whole(path: str | Path, data: bytes | str) -> None:
+    """Write ``data`` to ``path`` so that a reader sees the old file or the whole new one.
+
+    The bytes go to a temporary file in the same folder, which then takes the name. Text is written
+    as UTF-8. A symbolic link is followed; something that is not a plain file (``/dev/null``, a
+    pipe) is written to directly, for it must not be replaced.
+    """
+    target = Path(os.path.realpath(path))
+    content = data.encode() if isinstance(data, str) else data
+    if target.exists() and not target.is_file():
+        target.write_bytes(content)
+        return
+    with _temporary(target, named=Path(path)) as temporary:
+        temporary.write_bytes(content)
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise the ``OSError`` that ``write_whole`` would meet, now, leaving nothing behind.
+
+    A file is really made in the folder: permission bits do not tell of read-only file systems.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", str(path))
+    if target.exists() and not target.is_file():
+        return
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, "is write-protected", str(path))
+    with _temporary(target, named=Path(path)):
+        pass
+
+
+@contextlib.contextmanager
+def _temporary(target: Path, named: Path) -> Iterator[Path]:
+    """An empty file beside ``target``, removed if it still has its own name at the end.
+
+    ``named`` is what the user called the target; errors speak of it, not of the temporary file.
+    """
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+    try:
+        # 0o666 less the umask, as for any new file; mkstemp would make it private.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        yield temporary
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            error.errno, f"cannot write: there is no folder {target.parent}", str(named)
+        ) from error
+    except OSError as error:
+        reason = f"cannot write: {os.strerror(error.errno or 0).lower()}"
+        raise type(error)(error.errno, reason, str(named)) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
