@@ -40,13 +40,13 @@ CAUSES: dict[str, dict[str, str]] = {
         "busy_other": "executes a no-op or FINISH",
         "wait_dram": "a LOAD runs and no data or padding is written",
         "wait_load": "the next instruction waits for a token from load",
-        "wait_store": "the next instruction waits for a token from store, and not for one from load",
+        "wait_store": "the next instruction waits for a token from store, for none from load",
         "wait_token_full": "an instruction is done but a queue for its tokens is full",
         "idle": "no instruction in the command queue",
     },
     "store": {
         "busy": "decodes, fills its pipeline, or transfers a data beat",
-        "wait_dram": "a STORE runs and transfers no beat: memory not ready, or not yet acknowledged",
+        "wait_dram": "a STORE runs, no beat moves: memory is not ready or not done",
         "wait_compute": "the next instruction waits for a token from compute",
         "wait_token_full": "an instruction is done but the queue for its token is full",
         "idle": "no instruction in the command queue",
@@ -75,9 +75,7 @@ _EVENTS = (
 )
 
 COUNTERS: tuple[Counter, ...] = (
-    Counter(
-        "cycles", "cycle", "from the cycle in which fetch sees the start to the last, included"
-    ),
+    Counter("cycles", "cycle", "from the one in which fetch sees the start to the last, included"),
     *(
         Counter(f"{stage}_{cause}", "cycle", f"{stage}: {sentence}")
         for stage, causes in CAUSES.items()
