@@ -1,0 +1,79 @@
+"""The contract between software and machine: descriptions, instruction set, encodings, errors."""
+
+from .encoding import as_words, decode_stream, decode_uops, encode_stream, encode_uops
+from .enums import AluOp, Buffer, Opcode, Stage, TokenQueue
+from .errors import (
+    AssemblyError,
+    CompileError,
+    DeadlockError,
+    EncodingError,
+    MachineError,
+    RuntimeCallError,
+    ScheduleError,
+    StreamError,
+    VtaError,
+    WorkloadError,
+)
+from .insn import (
+    INSN_BYTES,
+    INSN_DTYPE,
+    UOP_BYTES,
+    Layouts,
+    alu,
+    finish,
+    gemm,
+    layouts,
+    load,
+    noop,
+    records,
+    stages,
+    store,
+)
+from .layout import Field, Layout, Reserved
+from .machine import Machine, load_machine
+from .tensors import pack_entries, unpack_entries
+from .version import __version__
+
+__all__ = [
+    "INSN_BYTES",
+    "INSN_DTYPE",
+    "UOP_BYTES",
+    "AluOp",
+    "AssemblyError",
+    "Buffer",
+    "CompileError",
+    "DeadlockError",
+    "EncodingError",
+    "Field",
+    "Layout",
+    "Layouts",
+    "Machine",
+    "MachineError",
+    "Opcode",
+    "Reserved",
+    "RuntimeCallError",
+    "ScheduleError",
+    "Stage",
+    "StreamError",
+    "TokenQueue",
+    "VtaError",
+    "WorkloadError",
+    "__version__",
+    "alu",
+    "as_words",
+    "decode_stream",
+    "decode_uops",
+    "encode_stream",
+    "encode_uops",
+    "finish",
+    "gemm",
+    "layouts",
+    "load",
+    "load_machine",
+    "noop",
+    "pack_entries",
+    "records",
+    "stages",
+    "store",
+    "unpack_entries",
+]

@@ -1,0 +1,106 @@
+"""From what a user names (preset, file, mapping) to the keys of one machine description."""
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .errors import MachineError
+from .presets import preset_names, preset_path
+from .published import from_published, is_published
+from .suggest import nearest
+
+KIND = "machines"
+
+
+def read_description(spec: str | Path | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """(where, keys): the text messages begin with, and the keys with ``base`` merged in."""
+    if isinstance(spec, Mapping):
+        return "", _resolve(dict(spec), "", Path(), ())
+    if isinstance(spec, str) and spec in preset_names(KIND):
+        return spec, _read(preset_path(KIND, spec), ())
+    path = Path(spec)
+    return str(path), _read(path, ())
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with `changes` on top; sections are merged key by key."""
+    merged = dict(base)
+    for key, value in changes.items():
+        below = merged.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            merged[key] = merge(below, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _read(path: Path, outer: tuple[Path, ...]) -> dict[str, Any]:
+    where = str(path)
+    if path.resolve() in outer:
+        raise MachineError(f"{where}: is its own base; remove the `base` key of one of the files")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise MachineError(_no_such_machine(where)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise MachineError(f"{where}: cannot be read: {error}; give a YAML file") from None
+    try:
+        keys = yaml.load(text, Loader=_UniqueKeys)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise MachineError(f"{where}{line}: {error.problem}; give `key: value` lines") from None
+    except yaml.YAMLError as error:
+        raise MachineError(f"{where}: is no YAML: {error}") from None
+    if keys is None:
+        keys = {}
+    if not isinstance(keys, dict):
+        raise MachineError(f"{where}: holds a {type(keys).__name__}, not a mapping of keys")
+    resolved = _resolve(keys, where, path.parent, (*outer, path.resolve()))
+    return {"name": path.stem} | resolved if "name" not in keys else resolved
+
+
+def _resolve(
+    keys: dict[str, Any], where: str, folder: Path, outer: tuple[Path, ...]
+) -> dict[str, Any]:
+    """Published keys translated, ``base`` replaced by what it names (relative to `folder`)."""
+    if is_published(keys):
+        try:
+            return from_published(keys)
+        except MachineError as error:
+            raise MachineError(f"{where}: {error}" if where else str(error)) from None
+    if "base" not in keys:
+        return keys
+    base = keys.pop("base")
+    if not isinstance(base, str):
+        raise MachineError(f"{where or 'base'}: base = {base!r} is no preset name and no path")
+    if base in preset_names(KIND):
+        below = _read(preset_path(KIND, base), outer)
+    else:
+        below = _read(folder / base, outer)
+    below.pop("name", None)
+    return merge(below, keys)
+
+
+def _no_such_machine(where: str) -> str:
+    presets = preset_names(KIND)
+    guess = nearest(Path(where).stem, presets)
+    question = f"did you mean the preset {guess!r}? " if guess else ""
+    return f"{where}: no such machine file or preset; {question}presets: {', '.join(presets)}"
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a repeated key is an error, not a silent override."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            if isinstance(key, Hashable) and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key!r} occurs twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
