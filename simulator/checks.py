@@ -131,14 +131,6 @@ def _check_load(record: np.void, number: int, machine: Machine, dram_bytes: int)
             f"{_names(LOADABLE)}; a LOAD with x_size = 0 carries tokens only",
             insn=number,
         )
-    if buffer == Buffer.ACC_8BIT and machine.bits(Buffer.ACC) < 8:
-        raise _fault(
-            record,
-            number,
-            f"scalars of 8 bits do not fit an accumulator of {machine.bits(Buffer.ACC)}",
-            "ACC_8BIT needs accumulators of 8 bits or more",
-            "load ACC instead",
-        )
     _check_sram(record, number, machine)
     _check_dram(record, number, machine, dram_bytes)
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vta_isa.enums import Buffer, Opcode, Stage, TokenQueue
+from vta_isa.enums import Stage, TokenQueue
 from vta_isa.errors import DeadlockError
+from vta_isa.insn import stages
 from vta_isa.machine import Machine
 
 from .checks import name
@@ -28,18 +29,6 @@ PUSHES = {
     (Stage.COMPUTE, "push_next"): TokenQueue.COMPUTE_TO_STORE,
     (Stage.STORE, "push_prev"): TokenQueue.STORE_TO_COMPUTE,
 }
-
-
-def stages(table: NDArray[np.void]) -> NDArray[np.int32]:
-    """``(n,)``: the ``Stage`` that executes each instruction of ``(n,) INSN_DTYPE``.
-
-    A LOAD of INP or WGT runs on load, a STORE on store, everything else on compute.
-    """
-    stage = np.full(len(table), Stage.COMPUTE, dtype=np.int32)
-    buffer, load = table["buffer"], table["opcode"] == Opcode.LOAD
-    stage[load & ((buffer == Buffer.INP) | (buffer == Buffer.WGT))] = Stage.LOAD
-    stage[table["opcode"] == Opcode.STORE] = Stage.STORE
-    return stage
 
 
 def token_flow(table: NDArray[np.void]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
