@@ -111,7 +111,7 @@ class Not(Expr):
 
 @dataclass(frozen=True)
 class Select(Expr):
-    """``a if cond else b``; only the chosen side is evaluated, so the other may be out of bounds."""
+    """``a if cond else b``; only the chosen side is evaluated: the other may be out of bounds."""
 
     cond: Expr
     a: Expr
