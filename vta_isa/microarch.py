@@ -70,8 +70,6 @@ WINDOW_BEATS = 128
 
 # ---- memory model shared by simulator and test bench -------------------------------------------
 
-# A memory answers at the earliest in the cycle after a handshake, whatever the latency says.
-LEAST_LATENCY = 1
 # Channel numbers in the jitter hash.
 READ_CHANNEL, WRITE_CHANNEL = 0, 1
 
@@ -112,13 +110,16 @@ def read_window(machine: Machine) -> int:
 
 
 def jitter_hash(x: int) -> int:
-    """A 32-bit integer, mixed: two rounds of xor-shift and multiply, all modulo 2**32."""
+    """A 32-bit integer, mixed: xor-shifts and multiplications modulo 2**32.
+
+    Both factors are below 2**31, so products of 32-bit numbers also fit signed 64-bit integers.
+    """
     x &= 0xFFFFFFFF
     x ^= x >> 16
-    x = (x * 0x7FEB352D) & 0xFFFFFFFF
+    x = (x * 0x21F0AAAD) & 0xFFFFFFFF
     x ^= x >> 15
-    x = (x * 0x846CA68B) & 0xFFFFFFFF
-    return x ^ (x >> 16)
+    x = (x * 0x735A2D97) & 0xFFFFFFFF
+    return x ^ (x >> 15)
 
 
 def jitter_key(seed: int, channel: int) -> int:
