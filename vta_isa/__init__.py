@@ -1,5 +1,6 @@
 """The contract between software and machine: descriptions, instruction set, encodings, errors."""
 
+from .assembly import format_stream, parse_stream
 from .encoding import as_words, decode_stream, decode_uops, encode_stream, encode_uops
 from .enums import AluOp, Buffer, Opcode, Stage, TokenQueue
 from .errors import (
@@ -31,6 +32,8 @@ from .insn import (
 )
 from .layout import Field, Layout, Reserved
 from .machine import Machine, load_machine
+from .presets import preset_folder, preset_names, preset_path
+from .table import BitRow, bit_table
 from .tensors import pack_entries, unpack_entries
 from .version import __version__
 
@@ -40,6 +43,7 @@ __all__ = [
     "UOP_BYTES",
     "AluOp",
     "AssemblyError",
+    "BitRow",
     "Buffer",
     "CompileError",
     "DeadlockError",
@@ -61,17 +65,23 @@ __all__ = [
     "__version__",
     "alu",
     "as_words",
+    "bit_table",
     "decode_stream",
     "decode_uops",
     "encode_stream",
     "encode_uops",
     "finish",
+    "format_stream",
     "gemm",
     "layouts",
     "load",
     "load_machine",
     "noop",
     "pack_entries",
+    "parse_stream",
+    "preset_folder",
+    "preset_names",
+    "preset_path",
     "records",
     "stages",
     "store",

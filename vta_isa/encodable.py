@@ -4,7 +4,7 @@ Each check returns messages instead of raising, so that a description is told al
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from itertools import groupby, product
 from typing import TYPE_CHECKING
 
 from .enums import Buffer
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 DRAM_PAGE_BYTES = 4096
+MOST_CHOICES = 4  # of sizes that fit, in one message
 SIZED = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC)
 
 
@@ -45,7 +46,8 @@ def _entries(machine: "Machine") -> Iterator[str]:
         )
         what = f"a {name} entry ({shape} x {machine.bits(buffer)} bits) has"
         if bits < 8:
-            yield f"{what} {bits} bits, which is no whole byte; it needs {8 // bits} times as many scalars"
+            more = 8 // bits
+            yield f"{what} {bits} bits, which is no whole byte; take {more} times as many scalars"
         elif bits > 8 * DRAM_PAGE_BYTES:
             fitting = 8 * DRAM_PAGE_BYTES // machine.bits(buffer)
             choices = [
@@ -54,7 +56,8 @@ def _entries(machine: "Machine") -> Iterator[str]:
                 if fitting // other
             ]
             advice = " or ".join(choices) or f"{fitting} scalars in all"
-            yield f"{what} {bits // 8} bytes, more than a DRAM page of {DRAM_PAGE_BYTES}; take at most {advice}"
+            page = f"a DRAM page of {DRAM_PAGE_BYTES}"
+            yield f"{what} {bits // 8} bytes, more than {page}; take at most {advice}"
 
 
 def _depths(machine: "Machine") -> Iterator[str]:
@@ -80,8 +83,8 @@ def _words(machine: "Machine") -> Iterator[str]:
     if not overflows:
         return
     fields = "; ".join(
-        f"{overflow.layout}.{overflow.slot.field.name} ({overflow.slot.field.width} bits) ends at bit "
-        f"{overflow.slot.end} of {overflow.bits}"
+        f"{overflow.layout}.{overflow.slot.field.name} ({overflow.slot.field.width} bits) ends "
+        f"after {overflow.slot.end} bits, the word has {overflow.bits}"
         for overflow in overflows
     )
     yield f"the instruction set cannot encode this machine: {fields}; {_sizes_that_fit(machine)}"
@@ -98,28 +101,26 @@ def _overflows(bits: IndexBits) -> list[LayoutOverflow]:
 
 
 def _sizes_that_fit(machine: "Machine") -> str:
-    """The nearest smaller sizes: of one buffer alone where that helps, else of several together."""
+    """The smaller buffers that fit with the fewest halvings in total, few changes first."""
     bits = machine.all_index_bits
-    alone = []
-    for buffer in SIZED:
-        name = buffer.name.lower()
-        width = getattr(bits, name)
-        for smaller in range(width - 1, 0, -1):
-            if not _overflows(replace(bits, **{name: smaller})):
-                alone.append(_size(machine, buffer, smaller))
-                break
-    if alone:
-        return f"the nearest sizes that fit: {' or '.join(alone)}"
-    widths = {buffer: int(getattr(bits, buffer.name.lower())) for buffer in SIZED}
-    while _overflows(IndexBits(**{b.name.lower(): width for b, width in widths.items()})):
-        deepest = max(widths, key=lambda b: widths[b])
-        widths[deepest] -= 1
-    together = [
-        _size(machine, b, width)
-        for b, width in widths.items()
-        if width != getattr(bits, b.name.lower())
+    names = [buffer.name.lower() for buffer in SIZED]
+    widths = [int(getattr(bits, name)) for name in names]
+    leaving_one_bit = [range(width) for width in widths]
+    choices: list[dict[Buffer, int]] = []
+    for _, group in groupby(sorted(product(*leaving_one_bit), key=sum), key=sum):
+        for halvings in group:
+            smaller = [width - halved for width, halved in zip(widths, halvings, strict=True)]
+            if not _overflows(IndexBits(**dict(zip(names, smaller, strict=True)))):
+                zipped = zip(SIZED, smaller, widths, strict=True)
+                choices.append({buffer: new for buffer, new, old in zipped if new != old})
+        if choices:
+            break
+    choices.sort(key=len)
+    texts = [
+        " and ".join(_size(machine, buffer, width) for buffer, width in choice.items())
+        for choice in choices[:MOST_CHOICES]
     ]
-    return f"sizes that fit: {' with '.join(together)}"
+    return f"the nearest sizes that fit: {'; or '.join(texts)}"
 
 
 def _size(machine: "Machine", buffer: Buffer, index_bits: int) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .enums import Opcode
 from .errors import EncodingError, StreamError
-from .insn import INSN_BYTES, INSN_DTYPE, INSN_UNIT_BITS, PREFIX, Layout, Layouts, layouts
+from .insn import INSN_BYTES, INSN_DTYPE, INSN_UNIT_BITS, PREFIX, Layouts, layouts
+from .layout import Layout
 from .machine import Machine
 
 OPCODE_MASK = np.uint64((1 << PREFIX[0].width) - 1)
@@ -22,7 +22,7 @@ Stream = bytes | bytearray | memoryview | NDArray[np.generic]
 
 
 def as_words(stream: Stream) -> NDArray[np.uint64]:
-    """(n, 2) uint64 of a stream: bytes, or any array whose bytes in order are the stream.
+    """(n, 2) uint64 of a stream: bytes, or any array of integers, lowest bits first.
 
     Shapes such as (n, 2) uint64, (n, 4) uint32, (n, 16) uint8 and flat ones are all the same to
     it. Raises StreamError when the last instruction is cut.
@@ -153,14 +153,3 @@ def _check_unused(
 
 def _row(rows: slice | NDArray[np.intp] | None, position: int) -> int:
     return int(rows[position]) if isinstance(rows, np.ndarray) else position
-
-
-__all__ = [
-    "Opcode",
-    "Stream",
-    "as_words",
-    "decode_stream",
-    "decode_uops",
-    "encode_stream",
-    "encode_uops",
-]

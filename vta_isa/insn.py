@@ -59,7 +59,7 @@ FINISH = Layout.packed("FINISH", INSN_BITS, INSN_UNIT_BITS, PREFIX,
 
 @dataclass(frozen=True)
 class IndexBits:
-    """log2 of the entries of each buffer: the only thing in which the encodings of machines differ."""
+    """log2 of the entries of each buffer: all in which the encodings of machines differ."""
 
     uop: int
     inp: int
@@ -205,7 +205,7 @@ def load(
     x_pad: tuple[int, int] = (0, 0),
     **flags: Unpack[Flags],
 ) -> Insn:
-    """LOAD of `y_size` rows of `x_size` entries, rows `x_stride` (default `x_size`) entries apart."""
+    """LOAD of `y_size` rows of `x_size` entries, `x_stride` (default `x_size`) entries apart."""
     return _insn(
         Opcode.LOAD,
         flags,
@@ -331,10 +331,9 @@ def records(insns: Iterable[Mapping[str, int]]) -> NDArray[np.void]:
             numbers.append(number)
             values.append(value)
     for name, (numbers, values) in columns.items():
-        if name not in table.dtype.names:  # type: ignore[operator]  # a structured dtype has names
-            raise EncodingError(
-                f"insn {numbers[0]} has no field {name!r}{did_you_mean(name, INSN_DTYPE.fields or ())}"
-            )
+        if name not in (INSN_DTYPE.names or ()):
+            guess = did_you_mean(name, INSN_DTYPE.names or ())
+            raise EncodingError(f"insn {numbers[0]} has no field {name!r}{guess}")
         info = np.iinfo(INSN_DTYPE[name])
         for number, value in zip(numbers, values, strict=True):
             if not info.min <= value <= info.max:

@@ -18,8 +18,7 @@ from .insn import UOP_BITS, IndexBits
 from .sections import Alu, Axi, Gemm, Hertz, Memory, Queues, Section, Sram, Types
 from .suggest import did_you_mean
 
-# Where the numbers come from in a description; DRAM may hold accumulators as 8-bit scalars.
-_ACC_8BIT_BITS = 8
+_ACC_8BIT_BITS = 8  # of the accumulators that LOAD ACC_8BIT widens
 _NOT_ARCHITECTURE = frozenset({"name", "clock", "memory"})
 
 
@@ -29,15 +28,15 @@ class Machine(Section):
     An entry is what one SRAM address holds and what one DRAM address of an instruction counts.
     """
 
-    name: str = Field("custom", description="for reports; no part of the architecture")
-    gemm: Gemm = Field(default_factory=Gemm)
-    types: Types = Field(default_factory=Types)
-    sram: Sram = Field(default_factory=Sram)
-    axi: Axi = Field(default_factory=Axi)
-    queues: Queues = Field(default_factory=Queues)
-    alu: Alu = Field(default_factory=Alu)
-    memory: Memory = Field(default_factory=Memory)
-    clock: Hertz = Field(100_000_000, description="hertz, for reports in seconds")
+    name: str = Field(default="custom", description="for reports; no part of the architecture")
+    gemm: Gemm = Gemm()
+    types: Types = Types()
+    sram: Sram = Sram()
+    axi: Axi = Axi()
+    queues: Queues = Queues()
+    alu: Alu = Alu()
+    memory: Memory = Memory()
+    clock: Hertz = Field(default=100_000_000, description="hertz, for reports in seconds")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -52,8 +51,8 @@ class Machine(Section):
             raise _machine_error(found)
         return machine
 
-    def replace(self, changes: Mapping[str, Any]) -> "Machine":
-        """This machine with some keys changed: ``{"sram": {"uop": "4 KiB"}}``; validated again."""
+    def replace(self, **changes: Any) -> "Machine":
+        """This machine with some keys changed: ``replace(sram={"uop": "4 KiB"})``, validated."""
         return Machine.model_validate(merge(self.model_dump(), changes))
 
     def bits(self, buffer: Buffer) -> int:
@@ -178,24 +177,22 @@ def _describe(location: tuple[int | str, ...], error: Mapping[str, Any]) -> str:
     value = error["input"]
     match error["type"]:
         case "extra_forbidden":
-            section, section_name = _section(location[:-1])
-            known = section.model_fields
-            return f"unknown key {key!r}{did_you_mean(str(location[-1]), known)}"[
-                : None if section_name else None
-            ]
+            known = _section(location[:-1]).model_fields
+            return f"unknown key {key!r}{did_you_mean(str(location[-1]), known)}"
         case "value_error":
             return f"{key} = {value!r} {error['ctx']['error']}"
         case "model_type" | "model_attributes_type" | "dict_type":
-            section, _ = _section(location)
             what = f"{key} = {value!r}" if key else f"{value!r}"
-            return f"{what} is not a mapping; its keys are {', '.join(section.model_fields)}"
+            keys = ", ".join(_section(location).model_fields)
+            return f"{what} is not a mapping; its keys are {keys}"
     return f"{key} = {value!r} is not allowed: {error['msg']}"
 
 
-def _section(location: tuple[int | str, ...]) -> tuple[type[Section], str]:
+def _section(location: tuple[int | str, ...]) -> type[Section]:
+    """The part of the description that `location` leads to."""
     if not location:
-        return Machine, ""
+        return Machine
     section = Machine.model_fields[str(location[0])].annotation
     assert isinstance(section, type)
     assert issubclass(section, Section)
-    return section, str(location[0])
+    return section

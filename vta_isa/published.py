@@ -45,8 +45,8 @@ LARGEST_LOG = 30
 
 
 def is_published(keys: Mapping[str, Any]) -> bool:
-    """Whether a mapping is of this format: its keys are in capitals."""
-    return bool(keys) and all(isinstance(key, str) and key.isupper() for key in keys)
+    """Whether a mapping is of this format: one of its keys is in capitals."""
+    return any(isinstance(key, str) and key.isupper() for key in keys)
 
 
 def from_published(keys: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,56 +83,58 @@ class Section(BaseModel):
 class Gemm(Section):
     """The matrix product one cycle does: (batch, block_in) x (block_in, block_out)."""
 
-    batch: Extent = Field(1, description="rows of an INP, ACC and OUT entry")
-    block_in: Extent = Field(16, description="columns of an INP and of a WGT entry")
+    batch: Extent = Field(default=1, description="rows of an INP, ACC and OUT entry")
+    block_in: Extent = Field(default=16, description="columns of an INP and of a WGT entry")
     block_out: Extent = Field(
-        16, description="columns of an ACC and OUT entry, rows of a WGT entry"
+        default=16, description="columns of an ACC and OUT entry, rows of a WGT entry"
     )
 
 
 class Types(Section):
     """Scalars of each buffer, all two's complement."""
 
-    inp: OperandType = Field("int8", description="activations")
-    wgt: OperandType = Field("int8", description="weights")
-    acc: AccType = Field("int32", description="accumulators")
-    out: OutType = Field("int8", description="results: the low bits of accumulators")
+    inp: OperandType = Field(default="int8", description="activations")
+    wgt: OperandType = Field(default="int8", description="weights")
+    acc: AccType = Field(default="int32", description="accumulators")
+    out: OutType = Field(default="int8", description="results: the low bits of accumulators")
 
 
 class Sram(Section):
     """Bytes of each on-chip memory; OUT has as many entries as ACC."""
 
-    uop: SramBytes = Field(32 * 2**10, description="micro-ops, 4 bytes each")
-    inp: SramBytes = Field(32 * 2**10, description="activations")
-    wgt: SramBytes = Field(256 * 2**10, description="weights")
-    acc: SramBytes = Field(128 * 2**10, description="accumulators")
+    uop: SramBytes = Field(default=32 * 2**10, description="micro-ops, 4 bytes each")
+    inp: SramBytes = Field(default=32 * 2**10, description="activations")
+    wgt: SramBytes = Field(default=256 * 2**10, description="weights")
+    acc: SramBytes = Field(default=128 * 2**10, description="accumulators")
 
 
 class Axi(Section):
     """The AXI4 master that reaches DRAM."""
 
-    data_bits: BusBits = Field(64, description="bits of one beat")
-    addr_bits: AddressBits = Field(32, description="bits of a byte address")
-    burst_beats: BurstBeats = Field(256, description="most beats of one burst")
-    outstanding_reads: Outstanding = Field(16, description="most read bursts under way")
+    data_bits: BusBits = Field(default=64, description="bits of one beat")
+    addr_bits: AddressBits = Field(default=32, description="bits of a byte address")
+    burst_beats: BurstBeats = Field(default=256, description="most beats of one burst")
+    outstanding_reads: Outstanding = Field(default=16, description="most read bursts under way")
 
 
 class Queues(Section):
     """Depths of the queues between stages."""
 
-    command: QueueDepth = Field(512, description="instructions waiting per stage")
-    token: QueueDepth = Field(1024, description="tokens waiting per dependence queue")
+    command: QueueDepth = Field(default=512, description="instructions waiting per stage")
+    token: QueueDepth = Field(default=1024, description="tokens waiting per dependence queue")
 
 
 class Alu(Section):
     """The tensor ALU."""
 
-    tensor_interval: Interval = Field(2, description="cycles per tensor-tensor operation")
+    tensor_interval: Interval = Field(default=2, description="cycles per tensor-tensor operation")
 
 
 class Memory(Section):
     """The DRAM model that simulator and test bench share."""
 
-    read_latency: Latency = Field(32, description="cycles from read address to first beat")
-    write_latency: Latency = Field(8, description="cycles from last write beat to response")
-    jitter: Seed | None = Field(None, description="seed of pseudo-random stalls; none if empty")
+    read_latency: Latency = Field(default=32, description="cycles from read address to first beat")
+    write_latency: Latency = Field(default=8, description="cycles from last write beat to response")
+    jitter: Seed | None = Field(
+        default=None, description="seed of pseudo-random stalls; none if empty"
+    )

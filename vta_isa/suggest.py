@@ -12,8 +12,10 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'? known: …`` for the end of a message, the guess only where there is one."""
+    """``; did you mean 'x'? known: x, y``: the end of a message, with the guess if there is one."""
     names = list(known)
+    if not names:
+        return ""
     guess = nearest(word, names)
     question = f"; did you mean {guess!r}?" if guess is not None else ";"
     return f"{question} known: {', '.join(names)}"

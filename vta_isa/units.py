@@ -19,12 +19,15 @@ def parse_quantity(text: str, units: dict[str, int]) -> int:
     example = f"a number and a unit, for example '32 {list(units)[1]}'"
     if match is None:
         raise ValueError(f"is not a quantity; write {example}")
-    whole, fraction, unit = match.group(1), match.group(2) or "", match.group(3)
+    whole: str = match.group(1)
+    fraction: str = match.group(2) or ""
+    unit: str | None = match.group(3)
     if unit is not None and unit not in units:
         raise ValueError(f"has the unknown unit {unit!r}{did_you_mean(unit, units)}")
     factor = 1 if unit is None else units[unit]
     digits = fraction.replace("_", "")
-    value, rest = divmod(int(whole + digits) * factor, 10 ** len(digits))
+    scaled = int(whole + digits) * factor
+    value, rest = divmod(scaled, int(10 ** len(digits)))
     if rest:
         base = next(name for name, size in units.items() if size == 1)
         raise ValueError(f"is not a whole number of {base}; write {example}")
@@ -32,7 +35,7 @@ def parse_quantity(text: str, units: dict[str, int]) -> int:
 
 
 def format_quantity(value: int, units: dict[str, int]) -> str:
-    """The shortest exact way to write `value`: 32768 -> ``"32 KiB"``, 1000 bytes -> ``"1000 B"``."""
+    """In the largest unit that is exact: 32768 -> ``"32 KiB"``, 1000 bytes -> ``"1000 B"``."""
     unit, factor = max(
         ((name, size) for name, size in units.items() if value % size == 0 and value >= size),
         key=lambda item: item[1],
