@@ -1,0 +1,1 @@
+"""Devices: each file adapts one kind of machine to the ``Device`` protocol."""
