@@ -1,0 +1,72 @@
+"""VTA, the Versatile Tensor Accelerator: simulate a workload on a machine and see where time goes.
+
+    >>> import vta
+    >>> report = vta.run("resnet18/C2", "default")
+    >>> report.total.cycles, report.total.utilization
+
+Names are looked up on first use, so that ``import vta`` costs nothing that is not needed.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from vta_isa.version import __version__
+
+if TYPE_CHECKING:
+    from simulator.machine import Result, execute
+    from vta_isa.errors import VtaError
+    from vta_isa.launch import Launch
+    from vta_isa.machine import Machine, load_machine
+
+    from .compile import compile_layer, lower
+    from .job import Comparison, RunReport, WrongResult, compare, run
+    from .workloads import Workload, load_workload
+
+_HOME = {
+    "Comparison": "vta.job",
+    "Launch": "vta_isa.launch",
+    "Machine": "vta_isa.machine",
+    "Result": "simulator.machine",
+    "RunReport": "vta.job",
+    "VtaError": "vta_isa.errors",
+    "Workload": "vta.workloads",
+    "WrongResult": "vta.job",
+    "compare": "vta.job",
+    "compile_layer": "vta.compile",
+    "execute": "simulator.machine",
+    "load_machine": "vta_isa.machine",
+    "load_workload": "vta.workloads",
+    "lower": "vta.compile",
+    "run": "vta.job",
+}
+
+__all__ = [
+    "Comparison",
+    "Launch",
+    "Machine",
+    "Result",
+    "RunReport",
+    "VtaError",
+    "Workload",
+    "WrongResult",
+    "__version__",
+    "compare",
+    "compile_layer",
+    "execute",
+    "load_machine",
+    "load_workload",
+    "lower",
+    "run",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'vta' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

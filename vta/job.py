@@ -1,0 +1,212 @@
+"""The main job: compile every layer of a workload, run it on a device, check every number."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vta_isa import load_machine
+from vta_isa.errors import VtaError, WorkloadError
+from vta_isa.machine import Machine
+from vta_isa.suggest import did_you_mean
+from vta_isa.version import __version__
+
+from .bounds import bound
+from .compile import CompileLayer, compile_layer
+from .figures import Figures, measured, summed
+from .reference_ops import reference
+from .workload_data import make_arrays
+from .workloads import Layer, Workload, load_workload
+
+DEVICES = ("simulator", "reference")
+
+# Called before each layer with its name, its number from 0, and how many there are; and once more
+# at the end, with an empty name.
+Progress = Callable[[str, int, int], None]
+
+
+class WrongResult(VtaError):
+    """A device computed something else than the reference did."""
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """One layer, run once and found right; ``count`` is how often the network runs it."""
+
+    name: str
+    kind: str
+    count: int
+    figures: Figures
+    limit: str  # what sets the bound: compute, read or write
+    outputs: int  # numbers compared with the reference
+    seconds: dict[str, float]  # host time: data and reference, compile, run
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "count": self.count,
+            **self.figures.as_json(),
+            "bound_limit": self.limit,
+            "checked": True,  # a wrong number raises, so a report holds none
+            "outputs": self.outputs,
+            "seconds": dict(self.seconds),
+        }
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A workload's run: every layer, and sums in which a layer counts as often as it is run."""
+
+    workload: Workload
+    machine: Machine
+    device: str
+    vthreads: bool
+    layers: tuple[LayerReport, ...]
+
+    @property
+    def total(self) -> Figures:
+        """All layers."""
+        return self._sum(self.layers)
+
+    @property
+    def totals(self) -> dict[str, Figures]:
+        """The partial sums the workload asks for, by label."""
+        return {
+            label: self._sum(tuple(layer for layer in self.layers if layer.name in names))
+            for label, names in self.workload.totals.items()
+        }
+
+    def _sum(self, layers: tuple[LayerReport, ...]) -> Figures:
+        return summed(
+            ((layer.count, layer.figures) for layer in layers), self.machine.macs_per_cycle
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """Plain data that ``json`` writes and reads back unchanged."""
+        return {
+            "version": __version__,
+            "workload": self.workload.name,
+            "machine": {"hash": self.machine.hash, **self.machine.model_dump(mode="json")},
+            "device": self.device,
+            "vthreads": self.vthreads,
+            "layers": [layer.as_json() for layer in self.layers],
+            "total": {**self.total.as_json(), "checked": True},
+            "totals": {label: sums.as_json() for label, sums in self.totals.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same workload without and with virtual threads."""
+
+    without: RunReport
+    threaded: RunReport
+
+    def as_json(self) -> dict[str, object]:
+        """The run with virtual threads, and under ``without_vthreads`` the other one."""
+        return {**self.threaded.as_json(), "without_vthreads": self.without.as_json()}
+
+
+def run(
+    workload: str | Path | Mapping[str, object] | Workload,
+    machine: str | Path | Mapping[str, object] | Machine = "default",
+    *,
+    device: str = "simulator",
+    vthreads: bool = True,
+    progress: Progress | None = None,
+    compile_with: CompileLayer = compile_layer,
+) -> RunReport:
+    """Compile, run and check each layer of ``workload`` on random data from a fixed seed.
+
+    Every output is compared with ``vta.reference_ops``; the first difference raises
+    ``WrongResult``. ``device`` is ``simulator`` or ``reference``, the slow judge.
+    """
+    loaded = load_workload(workload)
+    target = load_machine(machine)
+    if device not in DEVICES:
+        raise WorkloadError(f"there is no device {device!r}{did_you_mean(device, DEVICES)}")
+    layers = []
+    for number, layer in enumerate(loaded.layers):
+        if progress is not None:
+            progress(layer.name, number, len(loaded.layers))
+        try:
+            layers.append(_run_layer(layer, target, device, vthreads, compile_with))
+        except VtaError as error:
+            # Whatever room refused, the user wants to know which layer it was about.
+            error.args = (f"{loaded.name}: {layer.name}: {error}", *error.args[1:])
+            raise
+    if progress is not None:
+        progress("", len(loaded.layers), len(loaded.layers))
+    return RunReport(loaded, target, device, vthreads, tuple(layers))
+
+
+def compare(
+    workload: str | Path | Mapping[str, object] | Workload,
+    machine: str | Path | Mapping[str, object] | Machine = "default",
+    *,
+    device: str = "simulator",
+    progress: Progress | None = None,
+    compile_with: CompileLayer = compile_layer,
+) -> Comparison:
+    """``run`` without virtual threads, then with them."""
+    without, threaded = (
+        run(
+            workload,
+            machine,
+            device=device,
+            vthreads=vthreads,
+            progress=progress,
+            compile_with=compile_with,
+        )
+        for vthreads in (False, True)
+    )
+    return Comparison(without, threaded)
+
+
+def _run_layer(
+    layer: Layer, machine: Machine, device: str, vthreads: bool, compile_with: CompileLayer
+) -> LayerReport:
+    begin = time.perf_counter()
+    arrays = make_arrays(layer, machine)
+    expected = reference(layer, arrays, machine)
+    checked = time.perf_counter()
+    program = compile_with(layer, machine, vthreads)
+    compiled = time.perf_counter()
+    output, launches = program.run(arrays, device)
+    end = time.perf_counter()
+    _compare(output, expected, device)
+    limits = bound(layer, machine)
+    return LayerReport(
+        name=layer.name,
+        kind=layer.kind,
+        count=layer.count,
+        figures=measured(
+            launches, macs=layer.macs, bound_cycles=limits.cycles, peak=machine.macs_per_cycle
+        ),
+        limit=limits.limit,
+        outputs=expected.size,
+        seconds={
+            "reference": checked - begin,
+            "compile": compiled - checked,
+            "run": end - compiled,
+        },
+    )
+
+
+def _compare(output: NDArray[np.integer], expected: NDArray[np.integer], device: str) -> None:
+    if output.shape != expected.shape:
+        raise WrongResult(
+            f"the {device} gave an output of shape {output.shape}, expected {expected.shape}"
+        )
+    wrong = np.argwhere(output != expected)
+    if len(wrong):
+        index = tuple(int(axis) for axis in wrong[0])
+        place = ", ".join(str(axis) for axis in index)
+        raise WrongResult(
+            f"wrong number from the {device}: output[{place}] = {output[index]}, "
+            f"expected {expected[index]} ({len(wrong)} of {expected.size} differ)"
+        )
