@@ -44,7 +44,7 @@ class Image:
     def read(
         self, dram: NDArray[np.uint8], buffer: Buffer, base: int, entries: int
     ) -> NDArray[np.integer]:
-        """``(entries, rows, columns)`` scalars of ``buffer`` that lie in ``dram`` from ``base`` on."""
+        """``(entries, rows, columns)`` scalars of ``buffer`` from ``base`` on."""
         unit = self.machine.entry_bytes(buffer)
         return unpack_entries(dram[base * unit : (base + entries) * unit], buffer, self.machine)
 

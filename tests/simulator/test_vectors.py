@@ -1,12 +1,12 @@
-"""The conformance streams: what the reference computes is what two other implementations agreed on."""
+"""The conformance streams: the reference computes what two other implementations agreed on."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from simulator.reference import ReferenceState, run
 
+from simulator.reference import ReferenceState, run
 from vta_isa.encoding import decode_stream
 from vta_isa.insn import INSN_DTYPE
 from vta_isa.machine import load_machine
