@@ -1,5 +1,6 @@
 """From what a user names (preset, file, mapping) to the keys of one machine description."""
 
+import json
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ def read_description(spec: str | Path | Mapping[str, Any]) -> tuple[str, dict[st
         return "", _resolve(dict(spec), "", Path(), ())
     if isinstance(spec, str) and spec in preset_names(KIND):
         return spec, _read(preset_path(KIND, spec), ())
+    if not isinstance(spec, str | Path):
+        raise MachineError(f"{spec!r} is no machine; give a preset name, a path or a mapping")
     path = Path(spec)
     return str(path), _read(path, ())
 
@@ -47,7 +50,16 @@ def _read(path: Path, outer: tuple[Path, ...]) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise MachineError(f"{where}: cannot be read: {error}; give a YAML file") from None
     try:
-        keys = yaml.load(text, Loader=_UniqueKeys)
+        # JSON is not quite YAML: it may be indented with tabs.
+        if path.suffix == ".json":
+            keys = json.loads(text, object_pairs_hook=_unique_pairs)
+        else:
+            keys = yaml.load(text, Loader=_UniqueKeys)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise MachineError(f"{where}, {place}: {error.msg}; give a JSON object") from None
+    except _RepeatedKey as error:
+        raise MachineError(f"{where}: key {error.args[0]!r} occurs twice; remove one") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -89,6 +101,19 @@ def _no_such_machine(where: str) -> str:
     guess = nearest(Path(where).stem, presets)
     question = f"did you mean the preset {guess!r}? " if guess else ""
     return f"{where}: no such machine file or preset; {question}presets: {', '.join(presets)}"
+
+
+class _RepeatedKey(Exception):
+    """A key that a JSON object holds twice."""
+
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in keys:
+            raise _RepeatedKey(key)
+        keys[key] = value
+    return keys
 
 
 class _UniqueKeys(yaml.SafeLoader):

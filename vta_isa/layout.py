@@ -105,7 +105,7 @@ class Layout:
             last_unit = (position + field.width - 1) // unit_bits
             start = position if position // unit_bits == last_unit else last_unit * unit_bits
             if start + field.width > bits:
-                raise LayoutOverflow(name, Slot(field, start), bits)
+                raise LayoutOverflow(name, Slot(field, position), bits)
             if start > position:
                 placed.append(Reserved(start - position))
             placed.append(field)

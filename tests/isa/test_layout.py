@@ -50,7 +50,7 @@ def test_a_field_that_would_cross_moves_and_leaves_reserved_bits() -> None:
 
 
 def test_fields_past_the_end_are_refused_by_name() -> None:
-    with pytest.raises(LayoutOverflow, match=r"L.f2 would occupy bits 64..74 of a 64-bit word"):
+    with pytest.raises(LayoutOverflow, match=r"L.f2 would occupy bits 60..70 of a 64-bit word"):
         Layout.packed("L", 64, 64, fields(30, 30, 11))
 
 
