@@ -1,7 +1,8 @@
-"""An order in which the three in-order stages and the dependence tokens allow a stream to run."""
+"""The order in which three in-order stages and their dependence tokens let a stream run."""
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,53 @@ def execution_order(
     if _program_order_is_legal(pops, pushes, machine.queues.token, tokens):
         return np.arange(len(table))
     return _schedule(table, pops, pushes, machine.queues.token, tokens)
+
+
+@dataclass(frozen=True)
+class HappensBefore:
+    """What stages and tokens order: a vector clock for every instruction.
+
+    ``stage (n,)`` is the ``Stage`` of each instruction, ``place (n,)`` its place among those of its
+    stage, counted from 1. ``known (n, 3)`` says how many instructions of each stage (column
+    ``stage - 1``) are surely done when the instruction starts, whatever the timing.
+    """
+
+    stage: NDArray[np.int32]
+    place: NDArray[np.int64]
+    known: NDArray[np.int64]
+
+    def ordered(self, first: int, second: int) -> bool:
+        """Whether ``first`` is surely done when ``second`` starts."""
+        return bool(self.known[second, self.stage[first] - 1] >= self.place[first])
+
+
+def happens_before(
+    table: NDArray[np.void], order: NDArray[np.intp], tokens: Sequence[int] = NO_TOKENS
+) -> HappensBefore:
+    """The order that stages and tokens guarantee; ``order`` is one in which the stream can run.
+
+    Only tokens count, not the stall of a full queue nor the order of fetching. ``tokens`` left by
+    earlier launches carry no knowledge about this one.
+    """
+    stage = stages(table)
+    pops, pushes = token_flow(table)
+    takes = [np.flatnonzero(row).tolist() for row in pops]
+    gives = [np.flatnonzero(row).tolist() for row in pushes]
+    nothing = np.zeros(len(Stage), dtype=np.int64)
+    in_flight = [deque([nothing] * tokens[queue]) for queue in TokenQueue]
+    clock = np.zeros((len(Stage), len(Stage)), dtype=np.int64)  # one row per stage
+    place = np.zeros(len(table), dtype=np.int64)
+    known = np.zeros((len(table), len(Stage)), dtype=np.int64)
+    for number in order.tolist():
+        own = stage[number] - 1
+        for queue in takes[number]:
+            np.maximum(clock[own], in_flight[queue].popleft(), out=clock[own])
+        known[number] = clock[own]
+        clock[own, own] += 1
+        place[number] = clock[own, own]
+        for queue in gives[number]:
+            in_flight[queue].append(clock[own].copy())
+    return HappensBefore(stage, place, known)
 
 
 def _program_order_is_legal(
