@@ -30,6 +30,7 @@ from .insn import (
     stages,
     store,
 )
+from .launch import Launch, Timeline
 from .layout import Field, Layout, Reserved
 from .machine import Machine, load_machine
 from .presets import preset_folder, preset_names, preset_path
@@ -49,6 +50,7 @@ __all__ = [
     "DeadlockError",
     "EncodingError",
     "Field",
+    "Launch",
     "Layout",
     "Layouts",
     "Machine",
@@ -59,6 +61,7 @@ __all__ = [
     "ScheduleError",
     "Stage",
     "StreamError",
+    "Timeline",
     "TokenQueue",
     "VtaError",
     "WorkloadError",

@@ -312,7 +312,7 @@ class _Parser:
         if label.address % unit:
             raise self.error(
                 token,
-                f"{name} at {label.address:#x} is no multiple of the {unit} bytes of a "
+                f"{name} at {label.address:#x} is no multiple of the {unit} bytes of one "
                 f"{Buffer(buffer).name.lower()} entry; align it",
             )
         entries = 0

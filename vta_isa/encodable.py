@@ -44,7 +44,7 @@ def _entries(machine: "Machine") -> Iterator[str]:
         shape = " x ".join(
             f"{key} {getattr(machine.gemm, key)}" for key in machine.entry_axes(buffer)
         )
-        what = f"a {name} entry ({shape} x {machine.bits(buffer)} bits) has"
+        what = f"one {name} entry ({shape} x {machine.bits(buffer)} bits) has"
         if bits < 8:
             more = 8 // bits
             yield f"{what} {bits} bits, which is no whole byte; take {more} times as many scalars"

@@ -184,7 +184,7 @@ BAD_TEXT = [
     ("load.inp dram_base=weights", "line 1, column 20: no buffer 'weights'; define it by .buffer"),
     (".buffer a = 16\nload.inp dram_base=b", "no buffer 'b'"),
     (".buffer a = 8\nload.inp dram_base=a",
-     "a at 0x8 is no multiple of the 16 bytes of a inp entry"),
+     "a at 0x8 is no multiple of the 16 bytes of one inp entry"),
     (".buffer a = 0, 32\nload.inp dram_base=a+2", "a+2 lies outside a, which has 2 entries"),
     (".buffer a = 0\nload.inp dram_base=a+x",
      "line 2, column 22: expected a number of entries, not 'x'"),

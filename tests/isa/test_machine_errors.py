@@ -55,11 +55,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"types": {"out": "int32", "acc": "int16"}}, "types.out = 'int32' is wider than types.acc"),
     # entries
     ({"gemm": {"block_in": 1}, "types": {"inp": "int2"}},
-     "a inp entry (batch 1 x block_in 1 x 2 bits) has 2 bits, which is no whole byte"),
+     "one inp entry (batch 1 x block_in 1 x 2 bits) has 2 bits, which is no whole byte"),
     ({"gemm": {"block_in": 128, "block_out": 64}},
-     "a wgt entry (block_out 64 x block_in 128 x 8 bits) has 8192 bytes, more than a DRAM page of "
-     "4096; take at most gemm.block_out = 32 or gemm.block_in = 64"),
-    ({"gemm": {"batch": 128}}, "a acc entry (batch 128 x block_out 16 x 32 bits) has 8192 bytes"),
+     "one wgt entry (block_out 64 x block_in 128 x 8 bits) has 8192 bytes, more than a DRAM page "
+     "of 4096; take at most gemm.block_out = 32 or gemm.block_in = 64"),
+    ({"gemm": {"batch": 128}}, "one acc entry (batch 128 x block_out 16 x 32 bits) has 8192 bytes"),
     # depths
     ({"sram": {"inp": 16}}, "sram.inp = 16 B holds 1 entries of 16 bytes"),
     ({"sram": {"uop": 4}}, "the nearest size that fits is 8 B"),
