@@ -1,5 +1,5 @@
 """When each instruction of a stream starts and ends, to the cycle (docs/microarchitecture.md)."""
 
-from .simulate import Timing, simulate
+from .simulation import Timing, simulate
 
 __all__ = ["Timing", "simulate"]

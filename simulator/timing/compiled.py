@@ -15,14 +15,14 @@ from typing import Any
 
 from vta_isa import microarch
 
-from . import columns, engine
+from . import decode, engine, layout
 
 
 def cache_folder() -> Path:
     """Where generated code of this version of the engine is kept between processes."""
     root = os.environ.get("VTA_CACHE_DIR") or Path("~/.cache/vta-sdk").expanduser()
     digest = hashlib.sha256()
-    for module in (engine, columns, microarch):
+    for module in (engine, decode, layout, microarch):
         digest.update(Path(module.__file__).read_bytes())
     return Path(root) / f"timing-{digest.hexdigest()[:16]}"
 

@@ -7,44 +7,39 @@ from vta_isa.enums import Stage, TokenQueue
 from vta_isa.errors import DeadlockError
 
 from ..checks import name
-from . import engine
-from .columns import POP_NEXT, POP_PREV, PUSH_NEXT, PUSH_PREV, Columns
-from .engine import Rules, State
+from . import layout
+from .layout import Rules
 
 
 def deadlock_error(
-    table: NDArray[np.void], insns: Columns, rules: Rules, state: State
+    table: NDArray[np.void], insns: NDArray[np.int64], rules: Rules, state: NDArray[np.int64]
 ) -> DeadlockError:
     """The error for a launch in which nothing can happen any more."""
     lines: list[str] = []
     stuck: list[int] = []
-    sent = int(state.scalars[engine.DISPATCHED])
+    sent = int(state[layout.DISPATCHED])
     if sent < rules.insns:
-        stage = Stage(int(insns.stage[sent]))
+        stage = Stage(int(insns[sent, layout.STAGE]))
         lines.append(
             f"fetch: {_insn(table, sent)} has no room in the {stage.name.lower()} command queue "
             f"({rules.command_depth} instructions)"
         )
     for stage in Stage:
-        begin, end = (int(state.first[i]) for i in (stage, stage + 1))
-        mine = np.asarray(state.order)[begin:end]
-        started = int(state.started[stage])
+        head = int(state[layout.HEAD + stage])
         label = f"{stage.name.lower()}:"
-        if state.phase[stage] == engine.PUSHING:
-            number = int(mine[started - 1])
-            full = _queues(insns, number, stage, state, rules, pops=False)
+        if state[layout.PHASE + stage] == layout.PUSHING:
+            full = _queues(insns, head, stage, state, rules, pops=False)
             lines.append(
-                f"{label} {_insn(table, number)} is done but cannot push: "
+                f"{label} {_insn(table, head)} is done but cannot push: "
                 f"{_listed(full)} holds {rules.token_depth} tokens"
             )
-            stuck.append(number)
-        elif started < int(state.sent[stage]):
-            number = int(mine[started])
-            missing = _queues(insns, number, stage, state, rules, pops=True)
-            lines.append(f"{label} {_insn(table, number)} waits for a token from {_listed(missing)}")
-            stuck.append(number)
+            stuck.append(head)
+        elif state[layout.STARTED + stage] < state[layout.SENT + stage]:
+            missing = _queues(insns, head, stage, state, rules, pops=True)
+            lines.append(f"{label} {_insn(table, head)} waits for a token from {_listed(missing)}")
+            stuck.append(head)
         else:
-            left = len(mine) - started
+            left = int(state[layout.COUNT + stage] - state[layout.STARTED + stage])
             lines.append(f"{label} queue empty" + (f", {left} not dispatched yet" if left else ""))
     return DeadlockError(
         "the stream deadlocks; "
@@ -63,19 +58,25 @@ def _listed(queues: list[str]) -> str:
 
 
 def _queues(
-    insns: Columns, number: int, stage: Stage, state: State, rules: Rules, *, pops: bool
+    insns: NDArray[np.int64],
+    number: int,
+    stage: Stage,
+    state: NDArray[np.int64],
+    rules: Rules,
+    *,
+    pops: bool,
 ) -> list[str]:
     """Names of the queues an instruction finds empty (or, not ``pops``, full)."""
     if pops:
-        wiring = ((POP_PREV, engine.FROM_PREV), (POP_NEXT, engine.FROM_NEXT))
+        wiring = ((layout.POP_PREV, layout.FROM_PREV), (layout.POP_NEXT, layout.FROM_NEXT))
     else:
-        wiring = ((PUSH_PREV, engine.TO_PREV), (PUSH_NEXT, engine.TO_NEXT))
+        wiring = ((layout.PUSH_PREV, layout.TO_PREV), (layout.PUSH_NEXT, layout.TO_NEXT))
     blocked = 0 if pops else rules.token_depth
     found = []
     for flag, queues in wiring:
         queue = queues[stage]
-        if insns.flags[number] & flag:
-            held = int(state.pushed[queue]) - int(state.popped[queue])
+        if insns[number, layout.FLAGS] & flag:
+            held = int(state[layout.PUSHED + queue]) - int(state[layout.POPPED + queue])
             if held == blocked:
                 found.append(TokenQueue(queue).name.lower())
     return found
