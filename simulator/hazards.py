@@ -278,4 +278,5 @@ def _ranges(first: NDArray[np.intp], behind: NDArray[np.intp]) -> NDArray[np.int
     """All the numbers of the ranges ``first..behind - 1``, one range after the other."""
     sizes = behind - first
     skipped = np.cumsum(sizes) - sizes
-    return np.arange(sizes.sum(), dtype=np.intp) + np.repeat(first - skipped, sizes)
+    numbers: NDArray[np.intp] = np.arange(sizes.sum()) + np.repeat(first - skipped, sizes)
+    return numbers

@@ -7,6 +7,8 @@ stages are ordered by tokens (see ``tokens``), and every token is claimed by the
 ``vta_isa`` is used: nothing here shares code with an engine.
 """
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +17,7 @@ from tokens import Accesses, Fields, Weaver
 
 from vta_isa.encoding import decode_uops, encode_stream, encode_uops
 from vta_isa.enums import AluOp, Buffer, Opcode, Stage
+from vta_isa.errors import StreamError
 from vta_isa.insn import alu, gemm, load, noop, records, store
 from vta_isa.machine import Machine
 
@@ -56,6 +59,24 @@ def random_program(
     author.weaver.finish()
     table = records(author.weaver.insns)
     return Program(encode_stream(table, machine), author.dram, machine, table)
+
+
+def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
+    """A program that still ``fails``, with as few instructions that do something as we can find.
+
+    The others keep their place and their tokens, but move and compute nothing. A candidate that is
+    no longer legal, because its micro-ops are not loaded any more, does not count as failing.
+    """
+    for number in reversed(range(len(program.table))):
+        idle = program.table.copy()
+        idle[number]["x_size"] = 0
+        idle[number]["iter_out"] = 0
+        stream = encode_stream(idle, program.machine)
+        candidate = Program(stream, program.dram, program.machine, idle)
+        with contextlib.suppress(StreamError):
+            if fails(candidate):
+                program = candidate
+    return program
 
 
 @dataclass

@@ -5,7 +5,7 @@ from collections import Counter
 import machines
 import numpy as np
 import pytest
-from programs import random_program
+from programs import random_program, shrink
 
 from simulator.checks import executes
 from simulator.order import token_flow
@@ -127,3 +127,18 @@ def test_every_kind_of_instruction_comes_up():
     ]
     missing = [what for what in expected if not seen[what]]
     assert not missing, seen
+
+
+def test_a_failing_program_shrinks_to_what_makes_it_fail():
+    program = random_program(np.random.default_rng(8), machines.machine("block8"))
+
+    def changes_the_accumulators(candidate):
+        state = ReferenceState(candidate.machine)
+        run(candidate.table, candidate.dram.copy(), state)
+        return bool(state.acc.any())
+
+    small = shrink(program, changes_the_accumulators)
+    assert changes_the_accumulators(small)
+    np.testing.assert_array_equal(decode_stream(small.stream, small.machine), small.table)
+    moving = (small.table["x_size"] > 0) | (small.table["iter_out"] > 0)
+    assert 1 <= np.count_nonzero(moving) <= 3
