@@ -10,13 +10,12 @@ Names are looked up on first use, so that ``import vta`` costs nothing that is n
 import importlib
 from typing import TYPE_CHECKING
 
-from vta_isa.version import __version__
-
 if TYPE_CHECKING:
     from simulator.machine import Result, execute
     from vta_isa.errors import VtaError
     from vta_isa.launch import Launch
     from vta_isa.machine import Machine, load_machine
+    from vta_isa.version import __version__
 
     from .compile import compile_layer, lower
     from .job import Comparison, RunReport, WrongResult, compare, run
@@ -31,6 +30,7 @@ _HOME = {
     "VtaError": "vta_isa.errors",
     "Workload": "vta.workloads",
     "WrongResult": "vta.job",
+    "__version__": "vta_isa.version",
     "compare": "vta.job",
     "compile_layer": "vta.compile",
     "execute": "simulator.machine",

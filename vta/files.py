@@ -55,13 +55,11 @@ def _temporary(target: Path, named: Path) -> Iterator[Path]:
         # 0o666 less the umask, as for any new file; mkstemp would make it private.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            error.errno, f"cannot write: there is no folder {target.parent}", str(named)
-        ) from error
     except OSError as error:
-        reason = f"cannot write: {os.strerror(error.errno or 0).lower()}"
-        raise type(error)(error.errno, reason, str(named)) from error
+        reason = os.strerror(error.errno or 0).lower()
+        if not target.parent.is_dir():
+            reason = f"there is no folder {target.parent}"
+        raise type(error)(error.errno, f"cannot write: {reason}", str(named)) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -13,6 +13,9 @@ def print_table(table: Table) -> None:
     console = Console(file=sys.stdout, highlight=False)
     if not console.is_terminal:
         console.width = _WIDTH_OF_A_FILE
+    # A title of the table itself would be folded at the table's width.
+    title, table.title = table.title, None
+    console.print(title, style="bold", soft_wrap=True)
     console.print(table)
 
 

@@ -8,9 +8,6 @@ from typing import Annotated
 
 import typer
 
-from vta_isa.errors import VtaError
-from vta_isa.version import __version__
-
 from . import assembly, execute, machines, run, workloads
 
 TRACEBACK = "--traceback"
@@ -28,6 +25,8 @@ for group in (run, execute, assembly, machines, workloads):
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from vta_isa.version import __version__
+
         print(f"vta {__version__}")
         raise typer.Exit
 
@@ -79,11 +78,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _one_line(error: Exception) -> str:
+    from vta_isa.errors import VtaError  # here: `vta --help` need not wait for NumPy
+
     match error:
         case typer.TyperException():
             context = getattr(error, "ctx", None)
             command = context.command_path if context else "vta"
-            text = f"{error.format_message()} See `{command} --help`"
+            message = error.format_message().replace("Value error, ", "")
+            text = f"{message} See `{command} --help`"
         case VtaError():
             text = str(error)
         case OSError(filename=str() | bytes() as name, strerror=str() as reason):

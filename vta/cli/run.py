@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vta_isa.errors import VtaError
-
 from . import options
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ def run_workload(
     from ..files import check_writable, write_whole
 
     if compare and no_vthreads:
-        raise VtaError("--compare runs both with and without virtual threads; drop --no-vthreads")
+        raise typer.BadParameter("--compare runs both ways; drop --no-vthreads.")
     quiet = json_file == "-"
     figures_file = Path(json_file) if json_file is not None and not quiet else None
     for path in (figures_file, roofline):

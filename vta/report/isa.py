@@ -12,7 +12,7 @@ def tables(machine: Machine) -> Iterator[Table]:
     """One table per layout: bits, field, unit, values."""
     for layout in _layouts(machine):
         title = f"{layout.doc}  ({layout.bits} bits, {machine.name})"
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+        table = Table(title=title, box=box.SIMPLE_HEAD)
         table.add_column("bits", justify="right", no_wrap=True)
         table.add_column("width", justify="right")
         table.add_column("field", no_wrap=True)

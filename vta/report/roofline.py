@@ -25,6 +25,7 @@ def draw(result: RunReport | Comparison) -> bytes:
     # Without pyplot: no global state, no display, and quick to import.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     compared = isinstance(result, Comparison)
     report = result.threaded if isinstance(result, Comparison) else result
@@ -36,6 +37,10 @@ def draw(result: RunReport | Comparison) -> bytes:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.set(xscale="log", yscale="log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("operations per byte on the busier DRAM channel")
     axes.set_ylabel(f"GOPS at {machine.clock / 1e6:g} MHz")
     axes.set_title(f"{report.workload.name} on {machine.name}", loc="left")
@@ -72,6 +77,7 @@ def draw(result: RunReport | Comparison) -> bytes:
                 "", end, before[name], arrowprops={"arrowstyle": "->", "color": "#999999"}
             )
     _scatter(axes, after, vthreads=report.vthreads)
+    figure.draw_without_rendering()  # the layout, which labels are placed in, is made by drawing
     _label(axes, after)
     if after:
         axes.legend(loc="lower right", frameon=False)

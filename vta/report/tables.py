@@ -122,7 +122,7 @@ def workload_table(workloads: Iterable[Workload]) -> Table:
 
 
 def _table(title: str, first: str = "layer") -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=title, box=box.SIMPLE_HEAD)
     table.add_column(first, no_wrap=True)
     return table
 

@@ -1,0 +1,148 @@
+"""What the commands print and write when all is well."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vta_isa
+from vta_isa.presets import preset_names
+
+VECTORS = Path(__file__).parent.parent / "vectors"
+VECTOR = VECTORS / "01_gemm_reset_store"
+
+
+def test_no_words_at_all_print_the_help(vta) -> None:
+    assert vta() == vta("--help")
+    assert "Usage: vta" in vta().out
+
+
+def test_version(vta) -> None:
+    assert vta("--version").out == f"vta {vta_isa.__version__}\n"
+
+
+@pytest.mark.parametrize("machine", preset_names("machines"))
+def test_isa_tables_cover_every_bit(vta, machine: str) -> None:
+    data = json.loads(vta("isa", "-c", machine, "--json").out)
+    assert [layout["name"] for layout in data["layouts"]] == ["MEM", "GEMM", "ALU", "FINISH", "UOP"]
+    for layout in data["layouts"]:
+        free = 0
+        for field in layout["fields"]:
+            assert field["start"] >= free
+            free = field["start"] + field["width"]
+        assert free <= layout["bits"]
+    table = vta("isa", "-c", machine)
+    assert table.status == 0
+    for layout in data["layouts"]:
+        for field in layout["fields"]:
+            assert field["name"] in table.out
+
+
+def test_isa_table_of_the_default_machine(vta) -> None:
+    lines = [line.split() for line in vta("isa").out.splitlines()]
+    assert [
+        "9..7",
+        "3",
+        "buffer",
+        "0=UOP",
+        "1=WGT",
+        "2=INP",
+        "3=ACC",
+        "4=OUT",
+        "5=ACC_8BIT",
+    ] in lines
+    assert ["117..108", "10", "wgt_factor_out", "0..1023", "entry", "per", "iteration"] in lines
+
+
+def test_machines_and_workloads_are_listed(vta) -> None:
+    for kind in ("machines", "workloads"):
+        names = preset_names(kind)
+        table = vta(kind).out
+        assert [each["name"] for each in json.loads(vta(kind, "--json").out)] == names
+        assert all(name in table for name in names)
+
+
+def test_assembly_goes_there_and_back(vta) -> None:
+    assert vta("disasm", VECTOR / "insn.bin", "-o", "insn.s").out == ""
+    assert vta("disasm", VECTOR / "insn.bin").out == Path("insn.s").read_text()
+    ended = vta("asm", "insn.s", "-o", "insn.bin")
+    assert ended.out == "insn.bin: 7 instructions, 112 bytes\n"
+    assert Path("insn.bin").read_bytes() == (VECTOR / "insn.bin").read_bytes()
+
+
+def test_a_stream_as_json_has_every_field(vta) -> None:
+    data = json.loads(vta("disasm", VECTOR / "insn.bin", "--json").out)
+    assert len(data) == 7
+    assert list(data[0]) == list(vta_isa.INSN_DTYPE.names)
+    assert data[0]["x_size"] == 4
+
+
+@pytest.mark.parametrize("device", ["simulator", "reference"])
+def test_exec_gives_the_image_of_the_vector(vta, device: str) -> None:
+    words = ["exec", VECTOR / "insn.bin", "--dram", VECTOR / "dram.bin", "--out", "out.bin"]
+    ended = vta(*words, "--device", device, "--json")
+    assert ended.err == ""
+    assert Path("out.bin").read_bytes() == (VECTOR / "dram_out.bin").read_bytes()
+    data = json.loads(ended.out)
+    assert data["device"] == device
+    assert data["machine"]["name"] == "default"
+    assert data["cycles"] == data["counters"]["cycles"] > 0
+
+
+def test_exec_prints_what_was_counted(vta) -> None:
+    ended = vta("exec", VECTOR / "insn.bin", "--dram", VECTOR / "dram.bin")
+    assert "gemm_ops" in ended.out
+    assert "insn.bin on default: " in ended.out
+    assert os.listdir() == []
+
+
+def test_exec_does_what_python_does(vta) -> None:
+    import vta as package
+
+    image = np.fromfile(VECTOR / "dram.bin", dtype=np.uint8)
+    result = package.execute(
+        (VECTOR / "insn.bin").read_bytes(), image, package.load_machine("default")
+    )
+    data = json.loads(vta("exec", VECTOR / "insn.bin", "--dram", VECTOR / "dram.bin", "--json").out)
+    assert data["counters"] == result.counters
+
+
+def test_run_prints_a_table_and_says_that_all_was_checked(vta, compiler) -> None:
+    ended = vta("run", "matmul", "-c", "tiny")
+    assert ended.status == 0
+    assert ended.err == ""
+    assert "matmul on tiny, with virtual threads (simulator; every output checked)" in ended.out
+    for word in ("GEMM use", "over bound", "DRAM read", "ragged", "total", "by cause"):
+        assert word in ended.out
+
+
+def test_every_option_of_run_changes_something(vta, compiler) -> None:
+    vta("run", "matmul/single", "--no-vthreads")
+    assert compiler.compiled == [("single", False)]
+    assert json.loads(vta("run", "matmul/single", "--json", "-").out)["vthreads"] is True
+    data = json.loads(vta("run", "matmul/single", "--device", "reference", "--json", "-").out)
+    assert data["device"] == "reference"
+    assert (
+        json.loads(vta("run", "matmul", "-c", "tiny", "--json", "-").out)["machine"]["name"]
+        == "tiny"
+    )
+
+
+def test_run_saves_figures_and_picture(vta, compiler) -> None:
+    ended = vta("run", "matmul", "--compare", "--json", "r.json", "--roofline", "r.png")
+    assert ended.status == 0
+    data = json.loads(Path("r.json").read_text())
+    assert [layer["name"] for layer in data["layers"]] == [
+        layer["name"] for layer in data["without_vthreads"]["layers"]
+    ]
+    assert Path("r.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(os.listdir()) == ["r.json", "r.png"]
+    assert "what virtual threads gain" in ended.out
+
+
+def test_a_file_of_ones_own_runs(vta, compiler) -> None:
+    Path("mine.yaml").write_text("layers: [{name: a, kind: dense, m: 1, k: 2, n: 3}]")
+    assert "mine on default" in vta("run", "mine.yaml").out
+    assert "mine/a on default" in vta("run", "mine.yaml/a").out
