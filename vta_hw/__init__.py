@@ -1,0 +1,1 @@
+"""The machine in hardware, from the same description as everything else."""
