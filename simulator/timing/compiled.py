@@ -22,8 +22,8 @@ def cache_folder() -> Path:
     """Where generated code of this version of the engine is kept between processes."""
     root = os.environ.get("VTA_CACHE_DIR") or Path("~/.cache/vta-sdk").expanduser()
     digest = hashlib.sha256()
-    for module in (engine, decode, layout, microarch):
-        digest.update(Path(module.__file__).read_bytes())
+    for file in (__file__, *(part.__file__ for part in (engine, decode, layout, microarch))):
+        digest.update(Path(file).read_bytes())
     return Path(root) / f"timing-{digest.hexdigest()[:16]}"
 
 
