@@ -14,7 +14,7 @@ from vta_isa.errors import RuntimeCallError
 
 from .device import Device, MappedDevice
 
-PAGE_BYTES = 4096
+PAGE_BYTES = 4096  # no entry of any machine is larger, so every page starts an entry
 FIRST_ADDRESS = 0x1000  # physical address 0 stays invalid, so that a null pointer never works
 
 HOST_TO_DEVICE = 1
@@ -117,9 +117,9 @@ class DeviceBuffer:
 class Buffers:
     """The buffers of one runtime on one device."""
 
-    def __init__(self, device: Device, granule: int = PAGE_BYTES):
+    def __init__(self, device: Device):
         self._device = device
-        self.allocator = Allocator(FIRST_ADDRESS, device.memory_bytes, granule)
+        self.allocator = Allocator(FIRST_ADDRESS, device.memory_bytes)
         number = next(_POOL_NUMBERS) % (1 << (_TAG_SHIFT - _POOL_SHIFT))
         self._base = _TAG << _TAG_SHIFT | number << _POOL_SHIFT
         self._allocated = 0  # handles given out so far

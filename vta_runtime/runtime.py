@@ -20,7 +20,7 @@ from vta_isa.launch import Launch
 from vta_isa.machine import Machine
 
 from . import current
-from .buffers import DEVICE_TO_HOST, HOST_TO_DEVICE, PAGE_BYTES, Buffers, DeviceBuffer, is_handle
+from .buffers import DEVICE_TO_HOST, HOST_TO_DEVICE, Buffers, DeviceBuffer, is_handle
 from .debug import ALL_FLAGS, DebugFlag, format_kernels
 from .device import Device
 from .stream import InstructionQueue
@@ -103,15 +103,14 @@ class Runtime:
             )
         self._max_records = max_transfer_bytes // INSN_BYTES - _RESERVED_RECORDS
         self._check_machine()
-        entry_bytes = {buffer: self.machine.entry_bytes(buffer) for buffer in Buffer}
-        # Entries are addressed in whole entries from address 0, so buffers start at multiples.
-        self.buffers = Buffers(device, max(PAGE_BYTES, *entry_bytes.values()))
-        self._entry_bytes = entry_bytes
+        self._entry_bytes = {buffer: self.machine.entry_bytes(buffer) for buffer in Buffer}
+        self._depth = {buffer: self.machine.depth(buffer) for buffer in Buffer}
+        self.buffers = Buffers(device)
         self._queue = InstructionQueue()
         self._kernels = Kernels()
         self._kernel_of_key: dict[tuple[UopMode, Hashable], Kernel] = {}
         self._recorder: KernelRecorder | None = None
-        self._cache = UopCache(self.machine.depth(Buffer.UOP))
+        self._cache = UopCache(self._depth[Buffer.UOP])
         self._image = UopImage(device, self.buffers)
         self._loaded: list[tuple[Kernel, Placement]] = []  # in this launch, for dumps
         self._insn_buffer: DeviceBuffer | None = None
@@ -343,7 +342,7 @@ class Runtime:
         FORCE_SERIAL goes on or off between programs: a program of several launches whose tokens
         only some of them use would lose its balance.
         """
-        if flags & ~ALL_FLAGS:
+        if flags & ~int(ALL_FLAGS):
             known = ", ".join(f"{flag.name} {int(flag)}" for flag in DebugFlag)
             raise RuntimeCallError(f"set_debug_mode: flags = {flags}; they are a sum of {known}")
         self._debug = DebugFlag(flags)
@@ -498,7 +497,7 @@ class Runtime:
         return buffer.address // entry_bytes + offset
 
     def _check_sram(self, call: str, memory: Buffer, base: int, width: int, rows: int) -> None:
-        depth = self.machine.depth(memory)
+        depth = self._depth[memory]
         if base + width * rows > depth:
             raise RuntimeCallError(
                 f"{call}: {rows} x {width} entries from entry {base} of {memory.name} end at "
