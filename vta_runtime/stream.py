@@ -144,14 +144,15 @@ class InstructionQueue:
     def records(self, kernels: Kernels) -> NDArray[np.void]:
         """The queue as (n,) INSN_DTYPE; ``kernels`` are those the numbers in it mean."""
         table = self._table()
-        runs_kernel = (table["opcode"] == Opcode.GEMM) | (table["opcode"] == Opcode.ALU)
-        if runs_kernel.any():
-            numbers, begins = np.array(self._kernels, np.int64).reshape(-1, 2).T
+        opcode = table["opcode"]
+        at = np.flatnonzero((opcode == Opcode.GEMM) | (opcode == Opcode.ALU))
+        if at.size:
+            numbers, begins = _numbers(self._kernels, 2).T
             for name, column in kernels.fields().items():
-                table[name][runs_kernel] = column[numbers]
+                table[name][at] = column[numbers]
             # Until here uop_begin is 0 and uop_end the kernel's size.
-            table["uop_begin"][runs_kernel] = begins
-            table["uop_end"][runs_kernel] += begins.astype(np.int32)
+            table["uop_begin"][at] = begins
+            table["uop_end"][at] += begins.astype(np.int32)
         return table
 
     def clear(self) -> None:
@@ -189,16 +190,17 @@ class InstructionQueue:
         opcode = prefix & _OPCODE
         is_mem = (opcode == Opcode.LOAD) | (opcode == Opcode.STORE)
         mem_before = np.cumsum(is_mem) - is_mem  # rows of _mem that lie before each record
-        rows = np.array(self._mem, np.int64).reshape(-1, len(_MEM_FIELDS))
+        rows = _numbers(self._mem, len(_MEM_FIELDS))
         rows = np.insert(rows, mem_before[apart], _NOOP_ROWS[Stage.COMPUTE], axis=0)
         self._mem = array("q", rows.astype(np.int64).tobytes())
         self._prefix = bytearray(np.insert(prefix, apart, Opcode.LOAD).tobytes())
 
     def _table(self) -> NDArray[np.void]:
         """Opcode, flags and memory fields of every record; what a kernel gives is still 0."""
-        prefix = np.frombuffer(bytes(self._prefix), np.uint8).astype(np.int32)
+        prefix = np.frombuffer(bytes(self._prefix), np.uint8)
+        opcode = prefix & _OPCODE
         table = np.zeros(len(prefix), INSN_DTYPE)
-        table["opcode"] = prefix & _OPCODE
+        table["opcode"] = opcode
         for name, flag in (
             ("pop_prev", POP_PREV),
             ("pop_next", POP_NEXT),
@@ -206,11 +208,16 @@ class InstructionQueue:
             ("push_next", PUSH_NEXT),
         ):
             table[name] = prefix & flag != 0
-        is_mem = (table["opcode"] == Opcode.LOAD) | (table["opcode"] == Opcode.STORE)
-        rows = np.array(self._mem, np.int64).reshape(-1, len(_MEM_FIELDS))
+        at = np.flatnonzero((opcode == Opcode.LOAD) | (opcode == Opcode.STORE))
+        rows = _numbers(self._mem, len(_MEM_FIELDS))
         for name, column in zip(_MEM_FIELDS, rows.T, strict=True):
-            table[name][is_mem] = column
+            table[name][at] = column
         return table
+
+
+def _numbers(flat: "array[int]", columns: int) -> NDArray[np.int64]:
+    """A copy of ``flat`` as rows; a view would keep the array from growing."""
+    return np.frombuffer(flat.tobytes(), np.int64).reshape(-1, columns)
 
 
 def _check_edge(call: str, from_stage: int, to_stage: int) -> None:

@@ -5,12 +5,14 @@ import io
 import numpy as np
 import pytest
 
+from simulator.hazards import find_hazards
 from vta_isa import (
     AluOp,
     Buffer,
     RuntimeCallError,
     StreamError,
     as_words,
+    decode_stream,
     load_machine,
     pack_entries,
     unpack_entries,
@@ -302,6 +304,29 @@ def test_force_serial_changes_no_result(limit):
     program = TiledMatmul(runtime, seed=0)
     program.run()
     program.check()
+    assert runtime.device.state.tokens == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_force_serial_orders_a_program_without_any_dependence_call(seed):
+    """Random instructions over a few entries and bytes, which race in every way without tokens."""
+    runtime = tiny_runtime(keep_memory=True)
+    runtime.set_debug_mode(FORCE_SERIAL)
+    machine, rng = runtime.machine, np.random.default_rng(seed)
+    buffer = runtime.upload(rng.integers(0, 256, 256, np.uint8))
+    for _ in range(60):
+        choice, at = rng.integers(0, 4), int(rng.integers(0, 4))
+        if choice == 0:
+            memory = [Buffer.INP, Buffer.WGT, Buffer.ACC][rng.integers(0, 3)]
+            load(runtime, buffer, dst_mem_type=memory, dst_sram_index=at, src_elem_offset=at)
+        elif choice == 1:
+            runtime.push_gemm_op(at, lambda r, at=at: r.uop_push(0, 0, at, at, at, 0, 0, 0))
+        else:
+            store(runtime, buffer, src_sram_index=at, dst_elem_offset=int(rng.integers(0, 16)))
+    runtime.synchronize()
+    (stream,) = runtime.streams
+    table = decode_stream(stream.words, machine)
+    assert find_hazards(table, machine, stream.dram) == [], f"seed {seed}"
     assert runtime.device.state.tokens == (0, 0, 0, 0)
 
 
