@@ -72,6 +72,15 @@ def test_assembly_goes_there_and_back(vta) -> None:
     assert Path("insn.bin").read_bytes() == (VECTOR / "insn.bin").read_bytes()
 
 
+def test_buffers_get_names(vta) -> None:
+    text = vta("disasm", VECTOR / "insn.bin", "--buffer", "inp=0x1000,384").out
+    assert text.startswith(".buffer inp = 0x1000, 384\n")
+    assert "dram_base=inp " in text
+    Path("insn.s").write_text(text)
+    assert vta("asm", "insn.s", "-o", "insn.bin").status == 0
+    assert Path("insn.bin").read_bytes() == (VECTOR / "insn.bin").read_bytes()
+
+
 def test_a_stream_as_json_has_every_field(vta) -> None:
     data = json.loads(vta("disasm", VECTOR / "insn.bin", "--json").out)
     assert len(data) == 7

@@ -112,6 +112,10 @@ REFUSED = [
     ({"layers": [DENSE | {"count": -1}]}, "count = -1 is not allowed"),
     ({"layers": [CONV | {"kernel": 6}]}, "kernel = 6 is larger than the padded height 5 + 2 x 0"),
     (
+        {"layers": [DENSE | {"k": 1 << 16, "n": 1 << 16}]},
+        "weights would have 4,294,967,296 elements; at most 268,435,456 can be addressed",
+    ),
+    (
         {"layers": [DENSE | {"epilogue": {"shft": 1}}]},
         "unknown key 'epilogue.shft'; did you mean 'shift'?",
     ),

@@ -22,7 +22,6 @@ def assemble(
     """Translate assembly into a binary instruction stream."""
     from vta_isa import load_machine
     from vta_isa.assembly import parse_stream
-    from vta_isa.errors import AssemblyError
 
     from ..files import check_writable, write_whole
     from .inputs import read_text
@@ -30,10 +29,7 @@ def assemble(
     target = load_machine(machine)
     text = read_text(source)
     check_writable(output)
-    try:
-        words = parse_stream(text, target)
-    except AssemblyError as error:
-        raise AssemblyError(f"{source}: {error}") from error
+    words = parse_stream(text, target, source=str(source))
     write_whole(output, words.tobytes())
     print(f"{output}: {len(words)} instructions, {words.nbytes} bytes")
 
@@ -45,6 +41,13 @@ def disassemble(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write here instead of printing."),
     ] = None,
+    buffer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=ADDRESS,BYTES",
+            help="Write DRAM addresses inside this buffer as NAME+entry. May be repeated.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Print an instruction stream as assembly, which `vta asm` turns back into the same bytes."""
@@ -52,9 +55,12 @@ def disassemble(
     from vta_isa.assembly import format_stream
 
     from ..files import write_whole
+    from .inputs import about
 
     target = load_machine(machine)
-    words = as_words(stream.read_bytes())
+    labels = dict(_label(text) for text in buffer or ())
+    with about(stream):
+        words = as_words(stream.read_bytes())
     if as_json:
         import json
 
@@ -64,11 +70,22 @@ def disassemble(
         rows = (dict(zip(table.dtype.names or (), row, strict=True)) for row in table.tolist())
         text = json.dumps(list(rows), indent=2) + "\n"
     else:
-        text = format_stream(words, target)
+        text = format_stream(words, target, labels)
     if output is not None:
         write_whole(output, text)
     else:
         print(text, end="" if text.endswith("\n") else "\n")
+
+
+def _label(text: str) -> tuple[str, tuple[int, int]]:
+    name, _, place = text.partition("=")
+    try:
+        address, size = (int(number, base=0) for number in place.split(","))
+    except ValueError:
+        raise typer.BadParameter(
+            f"--buffer {text!r} is not NAME=ADDRESS,BYTES, as in weights=0x2000,4096."
+        ) from None
+    return name.strip(), (address, size)
 
 
 def describe(machine: options.Machine = "default", as_json: options.Json = False) -> None:

@@ -1,4 +1,4 @@
-"""Where tables go: the terminal at its width, or a file at a width that cuts nothing."""
+"""Tables and JSON on standard output."""
 
 import json
 import sys
@@ -6,13 +6,14 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-_WIDTH_OF_A_FILE = 160
+# Wider than any table of ours. A terminal that is narrower wraps the lines; told so, rich would
+# cut digits off numbers instead.
+_WIDTH = 160
 
 
 def print_table(table: Table) -> None:
     console = Console(file=sys.stdout, highlight=False)
-    if not console.is_terminal:
-        console.width = _WIDTH_OF_A_FILE
+    console.width = max(console.width, _WIDTH)
     # A title of the table itself would be folded at the table's width.
     title, table.title = table.title, None
     console.print(title, style="bold", soft_wrap=True)

@@ -32,13 +32,15 @@ def execute_stream(
 
     from ..files import check_writable, write_whole
     from .console import print_json, print_table
+    from .inputs import about
 
     target = load_machine(machine)
     image = np.frombuffer(dram.read_bytes(), dtype=np.uint8)
     words = stream.read_bytes()
     if out is not None:
         check_writable(out)
-    result = execute(words, image, target, device=device.value)
+    with about(stream):
+        result = execute(words, image, target, device=device.value)
     if out is not None:
         write_whole(out, result.dram.tobytes())
     counters = {name: int(value) for name, value in result.counters.items()}

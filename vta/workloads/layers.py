@@ -10,8 +10,9 @@ from pydantic import model_validator as check
 from vta_isa.enums import Buffer
 from vta_isa.machine import Machine
 
-# A size any tensor axis may have; larger ones cannot be addressed in 32 bits anyhow.
+# What one axis, and one whole tensor, may be: DRAM addresses have 32 bits.
 Size = Annotated[int, Field(ge=1, le=1 << 16)]
+MOST_ELEMENTS = 1 << 28
 Length = Annotated[int, Field(ge=1, le=1 << 24)]
 LayerName = Annotated[str, StringConstraints(pattern=r"^[^/\s]+$")]
 
@@ -104,6 +105,15 @@ class LayerBase(Description):
         return 0
 
 
+def _check_elements(**tensors: int) -> None:
+    for tensor, elements in tensors.items():
+        if elements > MOST_ELEMENTS:
+            raise ValueError(
+                f"{tensor} would have {elements:,} elements; at most {MOST_ELEMENTS:,} can be "
+                "addressed, split the layer"
+            )
+
+
 class Conv2d(LayerBase):
     """2-D convolution, dilation 1.
 
@@ -124,13 +134,18 @@ class Conv2d(LayerBase):
     epilogue: Epilogue = Epilogue()
 
     @check(mode="after")
-    def _kernel_fits(self) -> Self:
+    def _can_be(self) -> Self:
         for axis, size in (("height", self.height), ("width", self.width)):
             if self.kernel > size + 2 * self.padding:
                 raise ValueError(
                     f"kernel = {self.kernel} is larger than the padded {axis} "
                     f"{size} + 2 x {self.padding}; pad more or shrink the kernel"
                 )
+        _check_elements(
+            data=self.batch * self.in_channels * self.height * self.width,
+            weights=self.out_channels * self.reduction,
+            output=self.batch * self.out_channels * self.out_height * self.out_width,
+        )
         return self
 
     @property
@@ -166,6 +181,11 @@ class Dense(LayerBase):
     k: Size
     n: Size
     epilogue: Epilogue = Epilogue()
+
+    @check(mode="after")
+    def _can_be(self) -> Self:
+        _check_elements(data=self.m * self.k, weights=self.n * self.k, output=self.m * self.n)
+        return self
 
     @property
     def reduction(self) -> int:
