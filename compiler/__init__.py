@@ -1,1 +1,1 @@
-"""Tensor expressions, schedules and loop IR: from what to compute to native code that computes it."""
+"""From tensor expressions and schedules, through loop IR, to native code."""

@@ -113,7 +113,8 @@ def _statement(stmt: Stmt) -> Iterator[str]:
             yield f"produce {name}:"
             yield from _nested(body)
         case TensorCall(intrinsic, operands):
-            yield f"{intrinsic.name}({', '.join(map(_region, operands))})"
+            imm = "" if intrinsic.emit.imm is None else f", imm={intrinsic.emit.imm}"
+            yield f"{intrinsic.name}({', '.join(map(_region, operands))}{imm})"
         case _:
             yield from _machine_statement(stmt)
 

@@ -17,6 +17,7 @@ from .nodes import (
     Expr,
     For,
     If,
+    Load,
     LoopKind,
     Not,
     Select,
@@ -24,7 +25,7 @@ from .nodes import (
     Stmt,
     Var,
 )
-from .visit import Node, map_children, substitute
+from .visit import Node, map_children, substitute, walk
 
 __all__ = ["as_affine", "simplify", "simplify_stmt"]
 
@@ -160,6 +161,8 @@ def _join_divisions(form: Linear) -> Linear:
 
 def _division(op: BinaryOp, a: Expr, size: int, ranges: Ranges) -> Expr:
     """Division and remainder of a sum: the part divisible by ``size`` leaves the operand."""
+    if any(isinstance(node, Load) for node in walk(a)):
+        return Binary(op, a, Const(size))  # data, not an index: its sum may have wrapped
     if size == 1:
         return a if op is BinaryOp.FLOORDIV else Const(0)
     form = linear(a)

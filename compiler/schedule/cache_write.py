@@ -1,0 +1,52 @@
+"""cache_write: a tensor computed in another memory and then copied to where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from vta_isa.errors import ScheduleError
+
+from ..ir.build import seq
+from ..ir.nodes import Buffer, Load, Produce, Program, Stmt, Store, Var
+from ..ir.visit import rename_loops, replace_buffers
+from .cache_read import allocate_beside, cache_buffer
+from .naive import INIT, copy_nest
+from .nests import find_buffer, nests_of, replace_stage, short_name, stage_loops, tidy
+
+
+def apply(program: Program, tensor: str, scope: str, axes: Sequence[str]) -> Program:
+    """Compute ``tensor`` as the new stage ``tensor.scope``; ``tensor`` becomes a copy of it.
+
+                                       alloc y.acc in acc
+    produce y: for i: y[i] = f(i)  →   produce y.acc: for i: y.acc[i] = f(i)
+                                       produce y: for i: y[i] = y.acc[i]
+    """
+    buffer = find_buffer(program, tensor)
+    nests = nests_of(program, tensor)
+    if not nests:
+        raise ScheduleError(f"{tensor}: an input is not computed; use cache_read")
+    cache = cache_buffer(program, buffer, scope)
+    variables = tuple(Var(f"{tensor}.{axis}") for axis in axes)
+    copy = copy_nest(Load(cache, variables), Store(buffer, variables, Load(cache, variables)))
+    body = program.body
+    for nest in nests:
+        moved = _renamed(nest, buffer, cache)
+        last = nest.name == tensor
+        made: list[Stmt] = [moved, Produce(tensor, copy)] if last else [moved]
+        body = replace_stage(body, nest.name, _always(seq(made)))
+    return tidy(replace(program, body=allocate_beside(program, body, tensor, cache)))
+
+
+def _always(stmt: Stmt) -> Callable[[Produce], Stmt]:
+    return lambda _: stmt
+
+
+def _renamed(nest: Produce, buffer: Buffer, cache: Buffer) -> Produce:
+    """The nest with the cache's name in its loops and its accesses."""
+    name = cache.name + (INIT if nest.name.endswith(INIT) else "")
+    names = {
+        loop.var: Var(f"{name}.{short_name(nest.name, loop.var)}") for loop in stage_loops(nest)
+    }
+    body = rename_loops(replace_buffers(nest.body, {buffer.name: cache}), names)
+    return Produce(name, body)
