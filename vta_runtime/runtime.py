@@ -310,12 +310,15 @@ class Runtime:
         self._check_owner("synchronize")
         self._check_machine()
         try:
-            return self._launch(wait_cycles)
-        finally:
-            self._queue.clear()
-            self._loaded.clear()
-            if not self._keep_uop_cache:
-                self._cache.clear()
+            launch = self._launch(wait_cycles)
+        except BaseException:
+            self._drop_queue()
+            raise
+        self._queue.clear()
+        self._loaded.clear()
+        if not self._keep_uop_cache:
+            self._cache.clear()
+        return launch
 
     # Control
 
@@ -328,9 +331,7 @@ class Runtime:
 
         Buffers stay allocated, recorded kernels stay known, and the runtime can be used again.
         """
-        self._queue.clear()
-        self._loaded.clear()
-        self._cache.clear()
+        self._drop_queue()
         self._image.release()
         if self._insn_buffer is not None:
             self.buffers.free(self._insn_buffer.handle)
@@ -379,7 +380,7 @@ class Runtime:
         error, self._error = self._error, None
         error = error or current.take_error()
         if error is not None:
-            self._queue.clear()
+            self._drop_queue()
             raise error
 
     @property
@@ -391,6 +392,12 @@ class Runtime:
         """Remember the first error of a C call for ``check``."""
         if self._error is None:
             self._error = error
+
+    def _drop_queue(self) -> None:
+        """Forget what was queued, and with it which kernels it would have left in SRAM."""
+        self._queue.clear()
+        self._loaded.clear()
+        self._cache.clear()
 
     def _push_op(
         self, call: str, mode: UopMode, key: Hashable, record: Callable[["Runtime"], object]

@@ -276,6 +276,20 @@ def test_after_an_error_calls_do_nothing_until_check(runtime, recorder):
     assert len(recorder.tables) == 1
 
 
+def test_kernels_of_a_dropped_queue_are_loaded_again(recorder):
+    runtime = Runtime(recorder, keep_uop_cache=True)
+    site = CallSite()
+    with runtime:
+        site.push()
+        functions()["VTADepPush"](runtime.tls_command_handle(), 1, 3)
+        with pytest.raises(RuntimeCallError, match="from load to store"):
+            runtime.check()
+        site.push()
+    runtime.synchronize()
+    assert recorder.tables[0]["opcode"].tolist()[:2] == [0, 2]
+    assert len(recorder.tables[0]) == 2 + 4
+
+
 def test_leaving_the_block_raises_what_native_code_ran_into(runtime):
     with pytest.raises(RuntimeCallError, match="stage 9"), runtime.activate():
         functions()["VTADepPop"](runtime.tls_command_handle(), 9, 2)
