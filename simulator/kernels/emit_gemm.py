@@ -6,6 +6,7 @@ that fits, is loaded into registers once and used for every row of the loop that
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from vta_isa.enums import Buffer
 
@@ -32,56 +33,73 @@ def emit_gemm(layout: Layout) -> Iterator[Function]:
 def _emit_products(layout: Layout) -> Function:
     """``acc[dst] += inp[src] x wgt[wgt]`` over all iterations.
 
-    Which loop runs innermost, as the row loop, depends on which one leaves the weights in place:
+    One loop is the row loop, the other one the cross loop. Those that leave the weight tile in
+    place run inside, as planes of rows:
 
-    =================  ===============  =============  =========
-    weights move with  outermost        middle         rows
-    =================  ===============  =============  =========
-    outer loop only    -                outer          inner
-    inner loop only    -                inner          outer
-    neither            -                shorter        longer
-    both               outer            inner          -
-    =================  ===============  =============  =========
+    =================  ========  ==========  ===============  ===========
+    weights move with  row loop  cross loop  outside planes   inside them
+    =================  ========  ==========  ===============  ===========
+    outer loop only    inner     outer       cross            rows
+    inner loop only    outer     inner       cross            rows
+    neither            longer    shorter     -                cross, rows
+    both               outer     inner       rows, cross      -
+    =================  ========  ==========  ===============  ===========
     """
     fn = Function("gemm", GEMM_PARAMS)
     outer_fixed = fn.compare("eq", "%wgt_out", 0)
     inner_fixed = fn.compare("eq", "%wgt_in", 0)
+    neither = fn.binary("and", outer_fixed, inner_fixed, "i1")
+    both = fn.binary("xor", fn.binary("or", outer_fixed, inner_fixed, "i1"), "true", "i1")
     outer_longer = fn.compare("sgt", "%iter_out", "%iter_in")
-    prefer_outer = fn.binary("and", outer_fixed, outer_longer, "i1")
-    inner_rows = fn.select(prefer_outer, "false", inner_fixed, "i1")
-    outer_rows = fn.select(inner_rows, "false", outer_fixed, "i1")
-    both = fn.binary("xor", fn.binary("or", inner_rows, outer_rows, "i1"), "true", "i1")
+    rows_are_outer = fn.select(neither, outer_longer, outer_fixed, "i1")
+    rows_are_inner = fn.select(rows_are_outer, "false", inner_fixed, "i1")
 
-    rows = fn.select(inner_rows, "%iter_in", fn.select(outer_rows, "%iter_out", 1))
-    row_dst = fn.select(inner_rows, "%dst_in", "%dst_out")
-    row_src = fn.select(inner_rows, "%src_in", "%src_out")
-    middle = fn.select(inner_rows, "%iter_out", "%iter_in")
-    middle_dst = fn.select(inner_rows, "%dst_out", "%dst_in")
-    middle_src = fn.select(inner_rows, "%src_out", "%src_in")
-    middle_wgt = fn.select(inner_rows, "%wgt_out", "%wgt_in")
-    outermost = fn.select(both, "%iter_out", 1)
-    row_dst_bytes = fn.mul(row_dst, layout.acc_bytes)
-    row_src_bytes = fn.mul(row_src, layout.inp_bytes)
+    def pick(inner: str, outer: str) -> tuple[str, str]:
+        """A property of the row loop and of the cross loop."""
+        return fn.select(rows_are_inner, inner, outer), fn.select(rows_are_inner, outer, inner)
+
+    rows, crossings = pick("%iter_in", "%iter_out")
+    row_dst, cross_dst = pick("%dst_in", "%dst_out")
+    row_src, cross_src = pick("%src_in", "%src_out")
+    row_wgt, cross_wgt = pick("%wgt_in", "%wgt_out")
+    outside = fn.select(both, rows, 1), fn.select(neither, 1, crossings)
+    inside = fn.select(neither, crossings, 1), fn.select(both, 1, rows)
+    strides = _Strides(
+        plane_acc=fn.mul(cross_dst, layout.acc_bytes),
+        plane_inp=fn.mul(cross_src, layout.inp_bytes),
+        row_acc=fn.mul(row_dst, layout.acc_bytes),
+        row_inp=fn.mul(row_src, layout.inp_bytes),
+    )
 
     with fn.loop("%uop_end", start="%uop_begin") as number:
         uop = load_uop(fn, number)
         dst, src, wgt = (uop_field(fn, layout, uop, operand) for operand in ("dst", "src", "wgt"))
-        with fn.loop(outermost) as o, fn.loop(middle) as m:
+        with fn.loop(outside[0]) as r, fn.loop(outside[1]) as c:
 
-            def index(start: str, out: str, middle: str, o: str = o, m: str = m) -> str:
-                return fn.add(start, fn.add(fn.mul(o, out), fn.mul(m, middle)))
+            def index(start: str, row: str, cross: str, r: str = r, c: str = c) -> str:
+                return fn.add(start, fn.add(fn.mul(r, row), fn.mul(c, cross)))
 
-            acc = fn.entry("%acc", index(dst, "%dst_out", middle_dst), layout.acc_bytes)
-            inp = fn.entry("%inp", index(src, "%src_out", middle_src), layout.inp_bytes)
-            tile = fn.entry("%wgt", index(wgt, "%wgt_out", middle_wgt), layout.wgt_bytes)
+            acc = fn.entry("%acc", index(dst, row_dst, cross_dst), layout.acc_bytes)
+            inp = fn.entry("%inp", index(src, row_src, cross_src), layout.inp_bytes)
+            tile = fn.entry("%wgt", index(wgt, row_wgt, cross_wgt), layout.wgt_bytes)
             with (
                 fn.loop(layout.block_out // layout.lanes // layout.chunk_vectors) as part,
                 fn.loop(layout.groups // layout.chunk_groups) as chunk,
             ):
                 kernel = _ChunkKernel(fn, layout, tile, part, chunk)
-                kernel.rows(rows, acc, inp, row_dst_bytes, row_src_bytes)
+                kernel.planes(inside, acc, inp, strides)
     fn.do("ret void")
     return fn
+
+
+@dataclass(frozen=True)
+class _Strides:
+    """Bytes from one plane, or row, of the innermost loops to the next."""
+
+    plane_acc: str
+    plane_inp: str
+    row_acc: str
+    row_inp: str
 
 
 class _ChunkKernel:
@@ -124,18 +142,31 @@ class _ChunkKernel:
         vector = dot_intrinsic_type(self.layout)
         return value if stored == vector else self.fn.op(f"sext {stored} {value} to {vector}")
 
-    def rows(self, count: str, acc: str, inp: str, dst_bytes: str, src_bytes: str) -> None:
-        """Apply the weights to ``count`` entries, ``dst_bytes`` and ``src_bytes`` apart."""
+    def planes(self, counts: tuple[str, str], acc: str, inp: str, strides: _Strides) -> None:
+        """Apply the weights to ``counts`` planes and rows of entries."""
+        fn = self.fn
+        planes, rows = counts
+        acc, inp = fn.at(acc, self.acc_offset), fn.at(inp, self.inp_offset)
+        with fn.loop(planes) as plane:
+            plane_acc = fn.at(acc, fn.mul(plane, strides.plane_acc))
+            plane_inp = fn.at(inp, fn.mul(plane, strides.plane_inp))
+            self._rows(rows, plane_acc, plane_inp, strides)
+
+    def _rows(self, count: str, acc: str, inp: str, strides: _Strides) -> None:
+        """Entry after entry, each loaded and stored again: destinations may be the same.
+
+        Keeping the accumulators of several rows in registers at a time gained nothing where it was
+        measured (VNNI, AVX2) and lost a fifth on short rows; the CPU overlaps rows by itself.
+        """
         fn, layout = self.fn, self.layout
-        to = fn.slot("ptr", fn.at(acc, self.acc_offset))
-        source = fn.slot("ptr", fn.at(inp, self.inp_offset))
+        to, source = fn.slot("ptr", acc), fn.slot("ptr", inp)
 
         def entries(turns: str, unrolled: int) -> None:
             with fn.loop(turns):
                 a, i = fn.get(to, "ptr"), fn.get(source, "ptr")
                 for _ in range(unrolled):
                     self._entry(a, i)
-                    a, i = fn.at(a, dst_bytes), fn.at(i, src_bytes)
+                    a, i = fn.at(a, strides.row_acc), fn.at(i, strides.row_inp)
                 fn.set(to, a, "ptr")
                 fn.set(source, i, "ptr")
 

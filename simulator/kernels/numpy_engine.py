@@ -1,10 +1,9 @@
 """The NumPy engine: needs no compiler, gives the same bits, one vectorised step per instruction.
 
-Matrix products run in floating point, because NumPy hands only those to BLAS. They are exact: a
-product of one input row and one weight column is a sum of ``block_in`` terms of at most
-2^(inp bits - 1) * 2^(wgt bits - 1), and no partial sum, in whatever order, is larger than their
-total. float32 holds every integer up to 2^24, float64 up to 2^53; the widest machine (1024 columns
-of 16-bit scalars) needs 2^40.
+Matrix products run in floating point, because NumPy hands only those to BLAS. They are exact: an
+element is a sum of products of at most 2^(inp bits - 1) * 2^(wgt bits - 1) each, so no partial sum,
+in whatever order, passes their number times that. float32 holds every integer up to 2^24 (1024
+products of 8-bit scalars), float64 up to 2^53; sums that could be larger are split.
 """
 
 from collections.abc import Iterator
@@ -21,12 +20,19 @@ from vta_isa.tensors import pack_entries, unpack_entries
 
 from ..checks import check_uops, executes
 from ..reference import alu_result, wrap
+from .gemm_plan import Product, plan_products
 
 FLOAT32_EXACT = 1 << 24
+FLOAT64_EXACT = 1 << 53
+MOST_PLANS = 256
+GEMM_LOOPS = (
+    *("iter_out", "iter_in"),
+    *(f"{operand}_factor_{level}" for operand in ("dst", "src", "wgt") for level in ("out", "in")),
+)
 
 
 class NumpyEngine:
-    """Row-major SRAM images; inputs and (transposed) weights as floats, for the matrix products."""
+    """Row-major SRAM images; inputs and weights as floats, for the matrix products."""
 
     name = "numpy"
 
@@ -36,11 +42,13 @@ class NumpyEngine:
 
         self.machine = machine
         largest = machine.gemm.block_in << (machine.bits(Buffer.INP) + machine.bits(Buffer.WGT) - 2)
-        floats = np.dtype("f4" if largest <= FLOAT32_EXACT else "f8")
+        exact, floats = (FLOAT32_EXACT, "f4") if largest <= FLOAT32_EXACT else (FLOAT64_EXACT, "f8")
+        self._most_taps = exact // largest
+        self._plans: dict[tuple[object, ...], list[Product]] = {}
         self._images: dict[Buffer, NDArray[Any]] = {
             Buffer.UOP: np.zeros(machine.depth(Buffer.UOP), dtype=np.uint32),
-            Buffer.INP: zeros(Buffer.INP, floats),
-            Buffer.WGT: zeros(Buffer.WGT, floats),
+            Buffer.INP: zeros(Buffer.INP, np.dtype(floats)),
+            Buffer.WGT: zeros(Buffer.WGT, np.dtype(floats)),
             Buffer.ACC: zeros(Buffer.ACC, machine.dtype(Buffer.ACC)),
         }
 
@@ -117,26 +125,33 @@ class NumpyEngine:
         return as_strided(dram[start:], shape, (stride * dram.strides[0], dram.strides[0]))
 
     def _gemm(self, insn: np.void, uops: NDArray[np.int32]) -> None:
-        """All iterations that use one weight tile are one matrix product."""
         acc = self._images[Buffer.ACC]
-        dst, src, wgt = _indices(insn, uops)
         if insn["reset"]:
-            acc[dst] = 0
+            acc[_indices(insn, uops)[0]] = 0
             return
-        batch, _ = self.machine.entry_shape(Buffer.INP)
-        by_tile = np.argsort(wgt, kind="stable")
-        starts = np.flatnonzero(np.diff(wgt[by_tile], prepend=-1))
-        for points in np.split(by_tile, starts[1:]):
-            tile = self._images[Buffer.WGT][wgt[points[0]]]
-            rows = self._images[Buffer.INP][src[points]]
-            sums = (rows.reshape(-1, rows.shape[-1]) @ tile.T).astype(np.int64)
-            # astype keeps the low bits, and so does the sum of accumulators.
-            products = sums.reshape(len(points), batch, -1).astype(acc.dtype)
-            targets = dst[points]
-            if len(np.unique(targets)) == len(targets):
-                acc[targets] += products
-            else:
-                np.add.at(acc, targets, products)
+        batch, columns = self.machine.entry_shape(Buffer.INP)
+        for product in self._plan(insn, uops):
+            rows, taps = product.src.shape
+            groups = len(product.wgt)
+            inp = self._images[Buffer.INP][product.src]  # (rows, taps, batch, columns)
+            left = inp.swapaxes(1, 2).reshape(rows * batch, taps * columns)
+            wgt = self._images[Buffer.WGT][product.wgt]  # (groups, taps, outputs, columns)
+            right = wgt.swapaxes(1, 2).reshape(-1, taps * columns)
+            sums = (left @ right.T).reshape(rows, batch, groups, -1)
+            # Casts between integers keep the low bits, and so does the sum of accumulators.
+            narrow = sums.astype(np.int64).astype(acc.dtype)
+            acc[product.dst] += narrow.transpose(2, 0, 1, 3)
+
+    def _plan(self, insn: np.void, uops: NDArray[np.int32]) -> list[Product]:
+        """Streams repeat their GEMMs with the same micro-ops, and planning takes longer."""
+        key = (*(int(insn[field]) for field in GEMM_LOOPS), uops.tobytes())
+        plan = self._plans.pop(key, None)
+        if plan is None:
+            plan = plan_products(*_indices(insn, uops), self._most_taps)
+            while len(self._plans) >= MOST_PLANS:
+                self._plans.pop(next(iter(self._plans)))
+        self._plans[key] = plan  # last: the first in the dictionary is the one not used longest
+        return plan
 
     def _alu(self, insn: np.void, uops: NDArray[np.int32]) -> None:
         acc, bits = self._images[Buffer.ACC], self.machine.bits(Buffer.ACC)

@@ -29,26 +29,29 @@ def check_program(table: NDArray[np.void], machine: Machine, dram_bytes: int) ->
 
 def self_modifying(table: NDArray[np.void], machine: Machine) -> bool:
     """Whether a STORE writes DRAM that a LOAD of micro-ops reads."""
-    mem = np.flatnonzero((table["x_size"] != 0) & (table["y_size"] != 0))
-    records = table[mem]
-    loads = records[(records["opcode"] == Opcode.LOAD) & (records["buffer"] == Buffer.UOP)]
-    stores = records[records["opcode"] == Opcode.STORE]
-    if not len(loads) or not len(stores):
+    opcode = table["opcode"]
+    moves = (table["x_size"] != 0) & (table["y_size"] != 0)
+    loads = moves & (opcode == Opcode.LOAD) & (table["buffer"] == Buffer.UOP)
+    stores = moves & (opcode == Opcode.STORE)
+    if not loads.any() or not stores.any():
         return False
-    first, end = _dram_span(loads, machine.entry_bytes(Buffer.UOP))
+    first, end = _dram_span(table, loads, machine.entry_bytes(Buffer.UOP))
     order = np.argsort(first)
     first, furthest = first[order], np.maximum.accumulate(end[order])
-    low, high = _dram_span(stores, machine.entry_bytes(Buffer.OUT))
+    low, high = _dram_span(table, stores, machine.entry_bytes(Buffer.OUT))
     starting_below = np.searchsorted(first, high)  # loads that start before the store's end
     reaching = furthest[np.maximum(starting_below - 1, 0)]
     return bool(((starting_below > 0) & (reaching > low)).any())
 
 
-def _dram_span(records: NDArray[np.void], unit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First byte and the byte after the last one that each access touches."""
-    base = records["dram_base"]
-    rows = (records["y_size"].astype(np.int64) - 1) * records["x_stride"]
-    return base * unit, (base + rows + records["x_size"]) * unit
+def _dram_span(
+    table: NDArray[np.void], chosen: NDArray[np.bool_], unit: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First byte and the byte after the last one that each chosen LOAD or STORE touches."""
+    base = table["dram_base"][chosen]
+    rows = table["y_size"][chosen].astype(np.int64) - 1
+    reach = rows * table["x_stride"][chosen] + table["x_size"][chosen]
+    return base * unit, (base + reach) * unit
 
 
 def _check_fields(table: NDArray[np.void]) -> None:
@@ -84,54 +87,56 @@ _FIELDS: dict[str, tuple[np.dtype[np.generic], int]] = {
 def _suspects(table: NDArray[np.void], machine: Machine, dram_bytes: int) -> NDArray[np.bool_]:
     """``(n,) bool``: instructions that ``check_static`` might reject."""
     opcode = table["opcode"]
-    suspect = opcode > max(Opcode)
-    loads = np.flatnonzero(opcode == Opcode.LOAD)
-    suspect[loads] |= _suspect_loads(table[loads], machine, dram_bytes)
-    stores = np.flatnonzero(opcode == Opcode.STORE)
-    suspect[stores] |= _suspect_stores(table[stores], machine, dram_bytes)
-    loops = np.flatnonzero((opcode == Opcode.GEMM) | (opcode == Opcode.ALU))
-    suspect[loops] |= table["uop_end"][loops] > machine.depth(Buffer.UOP)
-    suspect[loops] |= table["alu_op"][loops] > max(AluOp)
+    loops = (opcode == Opcode.GEMM) | (opcode == Opcode.ALU)
+    suspect: NDArray[np.bool_] = opcode > max(Opcode)
+    suspect |= loops & (table["uop_end"] > machine.depth(Buffer.UOP))
+    suspect |= loops & (table["alu_op"] > max(AluOp))
+    # Columns are gathered one by one: NumPy is slow at copying whole records.
+    transfers = np.flatnonzero((opcode == Opcode.LOAD) | (opcode == Opcode.STORE))
+    columns = {name: table[name][transfers] for name in TRANSFER_FIELDS}
+    suspect[transfers] = _suspect_transfers(columns, machine, dram_bytes)
     return suspect
 
 
-def _suspect_loads(loads: NDArray[np.void], machine: Machine, dram_bytes: int) -> NDArray[np.bool_]:
-    buffer = loads["buffer"]
-    on_load_stage = (buffer == Buffer.INP) | (buffer == Buffer.WGT)
-    flags = (loads["pop_prev"] | loads["push_prev"]) != 0
-    known = np.isin(buffer, LOADABLE)
-    if machine.bits(Buffer.ACC) < machine.bits(Buffer.ACC_8BIT):
-        known &= buffer != Buffer.ACC_8BIT
-    moves = ~known | _out_of_bounds(loads, machine, dram_bytes)
-    suspect: NDArray[np.bool_] = (on_load_stage & flags) | ((loads["x_size"] != 0) & moves)
-    return suspect
+TRANSFER_FIELDS = (
+    *("opcode", "pop_prev", "pop_next", "push_prev", "push_next"),
+    *("buffer", "sram_base", "dram_base", "y_size", "x_size", "x_stride"),
+    *PADS,
+)
 
 
-def _suspect_stores(
-    stores: NDArray[np.void], machine: Machine, dram_bytes: int
+def _suspect_transfers(
+    columns: dict[str, NDArray[np.integer]], machine: Machine, dram_bytes: int
 ) -> NDArray[np.bool_]:
-    flags = (stores["pop_next"] | stores["push_next"]) != 0
-    wrong = stores["buffer"] != Buffer.OUT
-    for pad in PADS:
-        wrong |= stores[pad] != 0
-    moves = wrong | _out_of_bounds(stores, machine, dram_bytes)
-    suspect: NDArray[np.bool_] = flags | ((stores["x_size"] != 0) & moves)
+    """LOADs and STOREs with a flag, a buffer or padding that is not theirs, or out of bounds."""
+    buffer, loads = columns["buffer"], columns["opcode"] == Opcode.LOAD
+    on_load_stage = loads & ((buffer == Buffer.INP) | (buffer == Buffer.WGT))
+    suspect: NDArray[np.bool_] = on_load_stage & ((columns["pop_prev"] | columns["push_prev"]) != 0)
+    suspect |= ~loads & ((columns["pop_next"] | columns["push_next"]) != 0)
+
+    loadable = np.isin(np.arange(8), LOADABLE)
+    loadable[Buffer.ACC_8BIT] &= machine.bits(Buffer.ACC) >= machine.bits(Buffer.ACC_8BIT)
+    pads = columns[PADS[0]] | columns[PADS[1]] | columns[PADS[2]] | columns[PADS[3]]
+    storable = (buffer == Buffer.OUT) & (pads == 0)
+    moves = ~np.where(loads, loadable[buffer & 7], storable) | (buffer > 7)
+    moves |= _out_of_bounds(columns, machine, dram_bytes)
+    suspect |= (columns["x_size"] != 0) & moves
     return suspect
 
 
 def _out_of_bounds(
-    records: NDArray[np.void], machine: Machine, dram_bytes: int
+    columns: dict[str, NDArray[np.integer]], machine: Machine, dram_bytes: int
 ) -> NDArray[np.bool_]:
     """Past the SRAM or the DRAM image; undefined buffers count as UOP, they are suspect anyway."""
-    defined = [buffer if buffer in tuple(Buffer) else Buffer.UOP for buffer in range(8)]
-    depths = np.array([machine.depth(Buffer(buffer)) for buffer in defined])
-    units = np.array([machine.entry_bytes(Buffer(buffer)) for buffer in defined])
-    buffer = records["buffer"] & 7
-    wide = {name: records[name].astype(np.int64) for name in ("y_size", "x_size", *PADS)}
-    rows = wide["y_pad_before"] + wide["y_size"] + wide["y_pad_after"]
-    columns = wide["x_pad_before"] + wide["x_size"] + wide["x_pad_after"]
-    past_sram = records["sram_base"] + rows * columns > depths[buffer]
-    reached = records["dram_base"] + (wide["y_size"] - 1) * records["x_stride"] + wide["x_size"]
-    past_dram = (wide["y_size"] > 0) & (reached * units[buffer] > dram_bytes)
+    defined = [Buffer(b) if b in tuple(Buffer) else Buffer.UOP for b in range(8)]
+    depths = np.array([machine.depth(buffer) for buffer in defined])
+    units = np.array([machine.entry_bytes(buffer) for buffer in defined])
+    buffer = columns["buffer"] & 7
+    y_size, x_size = columns["y_size"].astype(np.int64), columns["x_size"]
+    rows = y_size + columns["y_pad_before"] + columns["y_pad_after"]
+    pitch = x_size + columns["x_pad_before"] + columns["x_pad_after"]
+    past_sram = columns["sram_base"] + rows * pitch > depths[buffer]
+    reached = columns["dram_base"] + (y_size - 1) * columns["x_stride"] + x_size
+    past_dram = (y_size > 0) & (reached * units[buffer] > dram_bytes)
     past: NDArray[np.bool_] = past_sram | past_dram
     return past
