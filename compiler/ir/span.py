@@ -6,9 +6,9 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from .affine import Linear, Ranges, from_linear, interval, linear
-from .nodes import Binary, BinaryOp, Const, Expr, Var
+from .nodes import Binary, BinaryOp, Const, Expr, Load, Var
 from .simplify import simplify
-from .visit import variables
+from .visit import variables, walk
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ def span(expr: Expr, moving: Set[Var], ranges: Ranges) -> Span | None:
     The other variables are fixed (within ``ranges`` too) and may appear in ``low``. ``width`` may
     be larger than needed, never smaller. None where nothing is known (an index read from memory).
     """
+    if any(isinstance(node, Load) for node in walk(expr)):
+        return None
     expr = simplify(expr, ranges)
     if not variables(expr) & moving:
         return Span(expr, 1)

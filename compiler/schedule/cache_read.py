@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import cast
 
 from vta_isa.errors import ScheduleError
 
@@ -12,23 +11,19 @@ from ..ir.build import seq
 from ..ir.nodes import (
     Alloc,
     Buffer,
-    Expr,
     Load,
     Produce,
     Program,
     Region,
-    Scope,
     Stmt,
-    Store,
     TensorCall,
-    Var,
 )
-from ..ir.visit import Node, map_children, read_operands
-from .naive import INIT, copy_nest
+from ..ir.visit import Node, read_operands
+from . import copies
+from .naive import INIT
 from .nests import (
     find_buffer,
     find_stage,
-    is_param,
     map_own,
     nests_of,
     own,
@@ -36,7 +31,6 @@ from .nests import (
     reads_of,
     replace_stage,
     tidy,
-    unknown,
 )
 
 
@@ -50,7 +44,7 @@ def apply(
     produce y: ... w[i] ...      →   produce y: ... w.wgt[i] ...
     """
     buffer = find_buffer(program, tensor)
-    copy = cache_buffer(program, buffer, scope)
+    copy = copies.buffer_in(program, buffer, scope)
     if not consumers:
         raise ScheduleError(f"{tensor}: cache_read needs at least one consumer")
     for consumer in consumers:
@@ -65,22 +59,8 @@ def apply(
     body = program.body
     for consumer in consumers:
         body = replace_stage(body, consumer, lambda nest: map_own(nest, _reader(tensor, copy)))
-    variables = tuple(Var(f"{copy.name}.{axis}") for axis in axes)
-    nest = copy_nest(Load(buffer, variables), Store(copy, variables, Load(buffer, variables)))
+    nest = copies.nest(program, buffer, copy, buffer, axes)
     return tidy(replace(program, body=_place(program, body, tensor, copy, nest)))
-
-
-def cache_buffer(program: Program, buffer: Buffer, scope: str) -> Buffer:
-    """The buffer of a copy of ``buffer`` in ``scope``."""
-    name = f"{buffer.name}.{scope}"
-    try:
-        kind = Scope(scope)
-    except ValueError:
-        raise ScheduleError(f"{buffer.name}: {unknown('scope', scope, list(Scope))}") from None
-    known = {b.name for b in program.params}
-    if name in known or nests_of(program, name):
-        raise ScheduleError(f"{buffer.name}: there is a stage {name} already")
-    return replace(buffer, name=name, scope=kind)
 
 
 def _reader(tensor: str, copy: Buffer) -> Callable[[Node], Node]:
@@ -99,28 +79,12 @@ def _reader(tensor: str, copy: Buffer) -> Callable[[Node], Node]:
     return change
 
 
-def _place(program: Program, body: Stmt, tensor: str, copy: Buffer, nest: Stmt) -> Stmt:
+def _place(program: Program, body: Stmt, tensor: str, copy: Buffer, produce: Produce) -> Stmt:
     """The copy right after the nest that computes ``tensor``; at the start for an input."""
-    produce = Produce(copy.name, nest)
     if not nests_of(program, tensor):
         return Alloc(copy, _after_allocations(body, produce))
     body = replace_stage(body, tensor, lambda made: seq([made, produce]))
-    return allocate_beside(program, body, tensor, copy)
-
-
-def allocate_beside(program: Program, body: Stmt, tensor: str, copy: Buffer) -> Stmt:
-    """``copy`` allocated where ``tensor`` is; outermost for a parameter."""
-    if is_param(program, tensor):
-        return Alloc(copy, body)
-
-    def visit(node: Node) -> Node:
-        if isinstance(node, Expr):
-            return node
-        if isinstance(node, Alloc) and node.buffer.name == tensor:
-            return replace(node, body=Alloc(copy, node.body))
-        return map_children(node, visit)
-
-    return cast(Stmt, visit(body))
+    return copies.allocate_beside(program, body, tensor, copy)
 
 
 def _after_allocations(body: Stmt, first: Stmt) -> Stmt:

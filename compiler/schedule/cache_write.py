@@ -8,10 +8,10 @@ from dataclasses import replace
 from vta_isa.errors import ScheduleError
 
 from ..ir.build import seq
-from ..ir.nodes import Buffer, Load, Produce, Program, Stmt, Store, Var
+from ..ir.nodes import Buffer, Produce, Program, Stmt, Var
 from ..ir.visit import rename_loops, replace_buffers
-from .cache_read import allocate_beside, cache_buffer
-from .naive import INIT, copy_nest
+from . import copies
+from .naive import INIT
 from .nests import find_buffer, nests_of, replace_stage, short_name, stage_loops, tidy
 
 
@@ -26,16 +26,15 @@ def apply(program: Program, tensor: str, scope: str, axes: Sequence[str]) -> Pro
     nests = nests_of(program, tensor)
     if not nests:
         raise ScheduleError(f"{tensor}: an input is not computed; use cache_read")
-    cache = cache_buffer(program, buffer, scope)
-    variables = tuple(Var(f"{tensor}.{axis}") for axis in axes)
-    copy = copy_nest(Load(cache, variables), Store(buffer, variables, Load(cache, variables)))
+    cache = copies.buffer_in(program, buffer, scope)
+    copy = copies.nest(program, cache, buffer, buffer, axes)
     body = program.body
     for nest in nests:
         moved = _renamed(nest, buffer, cache)
         last = nest.name == tensor
-        made: list[Stmt] = [moved, Produce(tensor, copy)] if last else [moved]
+        made: list[Stmt] = [moved, copy] if last else [moved]
         body = replace_stage(body, nest.name, _always(seq(made)))
-    return tidy(replace(program, body=allocate_beside(program, body, tensor, cache)))
+    return tidy(replace(program, body=copies.allocate_beside(program, body, tensor, cache)))
 
 
 def _always(stmt: Stmt) -> Callable[[Produce], Stmt]:

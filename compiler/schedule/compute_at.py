@@ -244,13 +244,13 @@ def _restrict(nest: Produce, buffer: Buffer, axes: list[Axis]) -> Produce:
     for number, (axis, index) in enumerate(zip(axes, indices, strict=True)):
         if axis.start == ZERO and axis.extent == buffer.shape[number]:
             continue
-        if not isinstance(index, Var) or index in cut or shape[number] != 1:
+        whole = isinstance(index, Var) and extents[index] == buffer.shape[number]
+        if not isinstance(index, Var) or not whole or index in cut or shape[number] != 1:
             raise ScheduleError(
                 f"{nest.name}: cannot compute only {axis.extent} of {buffer.shape[number]} "
                 f"elements of axis {number} of {buffer.name}, which is not written by one loop of "
                 "that extent; call compute_at before the axis is split, fused or tensorized"
             )
-        assert extents[index] == buffer.shape[number]
         cut[index] = axis
     body = substitute(nest.body, {var: add(axis.start, var) for var, axis in cut.items()})
 

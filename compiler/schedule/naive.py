@@ -67,12 +67,3 @@ def _nest(tensor: Tensor, stage: str, value: Expr, reduced: Sequence[tuple[Var, 
     for var, extent in reversed(extents):
         body = For(names[var], extent, body)
     return Produce(stage, body)
-
-
-def copy_nest(source: Load, target: Store) -> Stmt:
-    """Loops over every element of ``target``'s buffer, whose indices are the loop variables."""
-    body: Stmt = Store(target.buffer, target.indices, source)
-    for var, extent in reversed(list(zip(target.indices, target.buffer.shape, strict=True))):
-        assert isinstance(var, Var)
-        body = For(var, extent, body)
-    return body

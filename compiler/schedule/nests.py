@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 from vta_isa.errors import ScheduleError
@@ -162,6 +162,35 @@ def replace_stage(stmt: Stmt, stage: str, fn: Callable[[Produce], Stmt]) -> Stmt
         return map_children(node, visit)
 
     return cast(Stmt, visit(stmt))
+
+
+@dataclass(frozen=True)
+class Path:
+    """The way from a stage's name down to the statement that computes it."""
+
+    loops: list[For]
+    tests: list[Expr]
+    stmt: Stmt
+
+
+def main_path(produce: Produce) -> Path:
+    """The loops and tests around a stage's own statement, the last one wherever several stand."""
+    path = Path([], [], produce.body)
+    stmt = produce.body
+    while True:
+        match stmt:
+            case For(_, _, body):
+                path.loops.append(stmt)
+                stmt = body
+            case If(cond, then, None):
+                path.tests.append(cond)
+                stmt = then
+            case Alloc(_, body):
+                stmt = body
+            case Seq(stmts):
+                stmt = stmts[-1]
+            case _:
+                return replace(path, stmt=stmt)
 
 
 def map_own(produce: Produce, fn: Callable[[Node], Node]) -> Produce:
