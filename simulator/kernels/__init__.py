@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa.enums import Buffer
+from vta_isa.insn import INSN_DTYPE
 from vta_isa.machine import Machine
 
 from ..order import NO_TOKENS, execution_order, tokens_after
 from .native import NativeEngine
 from .numpy_engine import NumpyEngine
-from .static_checks import check_program
+from .static_checks import StaticChecks
 from .tiers import choose_tier
 
 ENGINE_VARIABLE = "VTA_SIMULATOR"
@@ -43,6 +44,7 @@ class Kernels:
 
     def __init__(self, machine: Machine, engine: str = "auto"):
         self.machine = machine
+        self._check = StaticChecks(machine)
         self.tokens: Sequence[int] = NO_TOKENS  # left in the four queues, indexed by TokenQueue
         if engine == "auto":
             engine = os.environ.get(ENGINE_VARIABLE) or "native"
@@ -65,12 +67,14 @@ class Kernels:
         ``DeadlockError`` with the reference's messages, and then neither ``dram`` nor the SRAMs nor
         the tokens have changed.
         """
+        if table.dtype != INSN_DTYPE or table.ndim != 1:
+            raise TypeError(f"table is (n,) INSN_DTYPE, not {table.shape} {table.dtype}")
         if dram.dtype != np.uint8 or dram.ndim != 1 or not dram.flags.writeable:
             raise TypeError(
                 f"dram is a writable (bytes,) uint8 array, not {dram.shape} {dram.dtype}"
                 f"{'' if dram.flags.writeable else ', read-only'}"
             )
-        check_program(table, self.machine, len(dram))
+        self._check(table, len(dram))
         order = execution_order(table, self.machine, self.tokens)
         tokens = tokens_after(table, self.tokens)
         image = dram if dram.flags.c_contiguous else np.ascontiguousarray(dram)

@@ -14,17 +14,81 @@ from vta_isa.machine import Machine
 
 from ..checks import LOADABLE, PADS, check_finish, check_static
 
+TRANSFER_FIELDS = (
+    *("opcode", "pop_prev", "pop_next", "push_prev", "push_next"),
+    *("buffer", "sram_base", "dram_base", "y_size", "x_size", "x_stride"),
+    *PADS,
+)
 
-def check_program(table: NDArray[np.void], machine: Machine, dram_bytes: int) -> None:
-    """What ``simulator.checks.check_program`` does, and the range of every field besides.
 
-    Native code computes addresses from the fields, so a table that no encoding can hold must not
-    reach it. ``table`` is ``(n,) INSN_DTYPE``.
-    """
-    _check_fields(table)
-    for number in np.flatnonzero(_suspects(table, machine, dram_bytes)).tolist():
-        check_static(table[number], number, machine, dram_bytes)
-    check_finish(table)
+class StaticChecks:
+    """``simulator.checks.check_program`` for one machine, and the range of every field besides."""
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        # Indexed by buffer number; undefined buffers count as UOP, they are suspect anyway.
+        defined = [Buffer(b) if b in tuple(Buffer) else Buffer.UOP for b in range(8)]
+        self._depths = np.array([machine.depth(buffer) for buffer in defined])
+        self._entry_bytes = np.array([machine.entry_bytes(buffer) for buffer in defined])
+        self._loadable = np.isin(np.arange(8), LOADABLE)
+        if machine.bits(Buffer.ACC) < machine.bits(Buffer.ACC_8BIT):
+            self._loadable[Buffer.ACC_8BIT] = False
+
+    def __call__(self, table: NDArray[np.void], dram_bytes: int) -> None:
+        """Raise ``StreamError`` for the first instruction of ``(n,) INSN_DTYPE`` that is illegal.
+
+        Native code computes addresses from the fields, so a table that no encoding can hold must
+        not reach it.
+        """
+        _check_fields(table)
+        for number in np.flatnonzero(self._suspects(table, dram_bytes)).tolist():
+            check_static(table[number], number, self.machine, dram_bytes)
+        check_finish(table)
+
+    def _suspects(self, table: NDArray[np.void], dram_bytes: int) -> NDArray[np.bool_]:
+        """``(n,) bool``: instructions that ``check_static`` might reject."""
+        opcode = table["opcode"]
+        loops = (opcode == Opcode.GEMM) | (opcode == Opcode.ALU)
+        suspect: NDArray[np.bool_] = opcode > max(Opcode)
+        suspect |= loops & (table["uop_end"] > self._depths[Buffer.UOP])
+        suspect |= loops & (table["alu_op"] > max(AluOp))
+        # Columns are gathered one by one: NumPy is slow at copying whole records.
+        transfers = np.flatnonzero((opcode == Opcode.LOAD) | (opcode == Opcode.STORE))
+        columns = {name: table[name][transfers] for name in TRANSFER_FIELDS}
+        suspect[transfers] = self._suspect_transfers(columns, dram_bytes)
+        return suspect
+
+    def _suspect_transfers(
+        self, columns: dict[str, NDArray[np.integer]], dram_bytes: int
+    ) -> NDArray[np.bool_]:
+        """LOADs and STOREs out of bounds, or with a flag, buffer or padding that is not theirs."""
+        buffer, loads = columns["buffer"], columns["opcode"] == Opcode.LOAD
+        on_load_stage = loads & ((buffer == Buffer.INP) | (buffer == Buffer.WGT))
+        suspect: NDArray[np.bool_] = on_load_stage & (
+            (columns["pop_prev"] | columns["push_prev"]) != 0
+        )
+        suspect |= ~loads & ((columns["pop_next"] | columns["push_next"]) != 0)
+
+        pads = columns[PADS[0]] | columns[PADS[1]] | columns[PADS[2]] | columns[PADS[3]]
+        storable = (buffer == Buffer.OUT) & (pads == 0)
+        moves = ~np.where(loads, self._loadable[buffer & 7], storable) | (buffer > 7)
+        moves |= self._out_of_bounds(columns, dram_bytes)
+        suspect |= (columns["x_size"] != 0) & moves
+        return suspect
+
+    def _out_of_bounds(
+        self, columns: dict[str, NDArray[np.integer]], dram_bytes: int
+    ) -> NDArray[np.bool_]:
+        """Past the SRAM or the DRAM image."""
+        buffer = columns["buffer"] & 7
+        y_size, x_size = columns["y_size"].astype(np.int64), columns["x_size"]
+        rows = y_size + columns["y_pad_before"] + columns["y_pad_after"]
+        pitch = x_size + columns["x_pad_before"] + columns["x_pad_after"]
+        past_sram = columns["sram_base"] + rows * pitch > self._depths[buffer]
+        reached = columns["dram_base"] + (y_size - 1) * columns["x_stride"] + x_size
+        past_dram = (y_size > 0) & (reached * self._entry_bytes[buffer] > dram_bytes)
+        past: NDArray[np.bool_] = past_sram | past_dram
+        return past
 
 
 def self_modifying(table: NDArray[np.void], machine: Machine) -> bool:
@@ -82,61 +146,3 @@ def _check_fields(table: NDArray[np.void]) -> None:
 _FIELDS: dict[str, tuple[np.dtype[np.generic], int]] = {
     name: (entry[0], entry[1]) for name, entry in (INSN_DTYPE.fields or {}).items()
 }
-
-
-def _suspects(table: NDArray[np.void], machine: Machine, dram_bytes: int) -> NDArray[np.bool_]:
-    """``(n,) bool``: instructions that ``check_static`` might reject."""
-    opcode = table["opcode"]
-    loops = (opcode == Opcode.GEMM) | (opcode == Opcode.ALU)
-    suspect: NDArray[np.bool_] = opcode > max(Opcode)
-    suspect |= loops & (table["uop_end"] > machine.depth(Buffer.UOP))
-    suspect |= loops & (table["alu_op"] > max(AluOp))
-    # Columns are gathered one by one: NumPy is slow at copying whole records.
-    transfers = np.flatnonzero((opcode == Opcode.LOAD) | (opcode == Opcode.STORE))
-    columns = {name: table[name][transfers] for name in TRANSFER_FIELDS}
-    suspect[transfers] = _suspect_transfers(columns, machine, dram_bytes)
-    return suspect
-
-
-TRANSFER_FIELDS = (
-    *("opcode", "pop_prev", "pop_next", "push_prev", "push_next"),
-    *("buffer", "sram_base", "dram_base", "y_size", "x_size", "x_stride"),
-    *PADS,
-)
-
-
-def _suspect_transfers(
-    columns: dict[str, NDArray[np.integer]], machine: Machine, dram_bytes: int
-) -> NDArray[np.bool_]:
-    """LOADs and STOREs with a flag, a buffer or padding that is not theirs, or out of bounds."""
-    buffer, loads = columns["buffer"], columns["opcode"] == Opcode.LOAD
-    on_load_stage = loads & ((buffer == Buffer.INP) | (buffer == Buffer.WGT))
-    suspect: NDArray[np.bool_] = on_load_stage & ((columns["pop_prev"] | columns["push_prev"]) != 0)
-    suspect |= ~loads & ((columns["pop_next"] | columns["push_next"]) != 0)
-
-    loadable = np.isin(np.arange(8), LOADABLE)
-    loadable[Buffer.ACC_8BIT] &= machine.bits(Buffer.ACC) >= machine.bits(Buffer.ACC_8BIT)
-    pads = columns[PADS[0]] | columns[PADS[1]] | columns[PADS[2]] | columns[PADS[3]]
-    storable = (buffer == Buffer.OUT) & (pads == 0)
-    moves = ~np.where(loads, loadable[buffer & 7], storable) | (buffer > 7)
-    moves |= _out_of_bounds(columns, machine, dram_bytes)
-    suspect |= (columns["x_size"] != 0) & moves
-    return suspect
-
-
-def _out_of_bounds(
-    columns: dict[str, NDArray[np.integer]], machine: Machine, dram_bytes: int
-) -> NDArray[np.bool_]:
-    """Past the SRAM or the DRAM image; undefined buffers count as UOP, they are suspect anyway."""
-    defined = [Buffer(b) if b in tuple(Buffer) else Buffer.UOP for b in range(8)]
-    depths = np.array([machine.depth(buffer) for buffer in defined])
-    units = np.array([machine.entry_bytes(buffer) for buffer in defined])
-    buffer = columns["buffer"] & 7
-    y_size, x_size = columns["y_size"].astype(np.int64), columns["x_size"]
-    rows = y_size + columns["y_pad_before"] + columns["y_pad_after"]
-    pitch = x_size + columns["x_pad_before"] + columns["x_pad_after"]
-    past_sram = columns["sram_base"] + rows * pitch > depths[buffer]
-    reached = columns["dram_base"] + (y_size - 1) * columns["x_stride"] + x_size
-    past_dram = (y_size > 0) & (reached * units[buffer] > dram_bytes)
-    past: NDArray[np.bool_] = past_sram | past_dram
-    return past
