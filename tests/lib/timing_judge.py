@@ -3,7 +3,8 @@
 Written from the page, section by section, for being obvious and not for being fast. Every part is a
 generator that is resumed once per cycle. Parts see of each other only what happened in earlier
 cycles (the page's "everything is registered"), so the order in which they are resumed does not
-matter; the read port, which chooses among the requests of the current cycle, comes last.
+matter, with two exceptions that are wires: the memory, whose beat is registered in the same cycle,
+comes first; the read port, which chooses among the requests of the current cycle, comes last.
 """
 
 from collections import Counter, deque
@@ -112,7 +113,8 @@ class Judge:
         self.requests: dict[int, Burst | None] = {Stage.COMPUTE: None, 0: None, Stage.LOAD: None}
         self.reads: list[Burst] = []
         self.writes: list[Burst] = []
-        self.beat_now: tuple[Burst, int] | None = None  # read data on the bus: burst, beat of it
+        self.outstanding: list[Burst] = []  # reads granted and not complete before this cycle
+        self.beat: Burst | None = None  # the read data on the bus in this cycle is of this burst
         self.read_beats = 0
         self.write_beats = 0
         self.executing = 0
@@ -145,7 +147,7 @@ class Judge:
             self.executing = 0
             for part in parts:
                 next(part)
-            busy = self.executing or any(not burst.complete for burst in self.reads)
+            busy = self.executing or self.outstanding
             quiet = 0 if busy or any(self.requests.values()) else quiet + 1
             if quiet > QUIET:
                 self.deadlock = True
@@ -302,10 +304,11 @@ class Judge:
             pads -= write_pad
             done = data == 0 and pads == 0
             setup = t < s + microarch.LOAD_SETUP
+            beat = self.beat is not None and self.beat.insn == insn.number
+            beat = beat and self.beat.stage == insn.stage
             yield (busy if setup or write_data or write_pad else "wait_dram"), done
-            # The end of cycle t: we are resumed in t + 1.
             rotated = bus_register
-            bus_register = any(t in burst.on_bus[-2:] for burst in bursts)
+            bus_register = beat
 
     # ---- section 6 ------------------------------------------------------------------------------
 
@@ -347,16 +350,17 @@ class Judge:
     def read_port(self) -> Part:
         while True:
             t = self.t
-            granted = [burst for burst in self.reads if burst.grant < t]
-            open_bursts = [b for b in granted if not (b.complete and b.on_bus[-1] < t)]
-            open_beats = sum(b.beats - sum(beat < t for beat in b.on_bus) for b in open_bursts)
-            few_bursts = len(open_bursts) < self.machine.axi.outstanding_reads
-            if few_bursts and open_beats < microarch.read_window(self.machine):
+            still = [b for b in self.outstanding if not (b.complete and b.on_bus[-1] < t)]
+            beats = sum(b.beats - sum(beat < t for beat in b.on_bus) for b in still)
+            few_bursts = len(still) < self.machine.axi.outstanding_reads
+            self.outstanding = still
+            if few_bursts and beats < microarch.read_window(self.machine):
                 for client, burst in self.requests.items():  # in falling priority
                     if burst is not None:
                         burst.grant = t
                         burst.issue = t + microarch.GRANT_TO_ADDRESS
                         self.reads.append(burst)
+                        self.outstanding.append(burst)
                         self.requests[client] = None
                         break
             yield
@@ -437,7 +441,8 @@ class Judge:
         """Put at most one beat on the bus per cycle, in the order of the AR handshakes."""
         stalled: int | None = None
         while True:
-            for burst in self.reads:
+            self.beat = None
+            for burst in self.outstanding:
                 if burst.complete:
                     continue
                 if self.t >= burst.issue + self.machine.memory.read_latency:
@@ -445,6 +450,7 @@ class Judge:
                         stalled = self.stall(microarch.READ_CHANNEL, self.read_beats)
                     if stalled == 0:
                         burst.on_bus.append(self.t)
+                        self.beat = burst
                         self.read_beats += 1
                         stalled = None
                     else:
