@@ -6,6 +6,7 @@ import ctypes
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 
 _BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -35,7 +36,7 @@ def _parallel_for(function: int, environment: int, extent: int) -> None:
     bounds = [extent * i // chunks for i in range(chunks + 1)]
     running = [
         _pool().submit(body, environment, begin, end)
-        for begin, end in zip(bounds, bounds[1:], strict=False)
+        for begin, end in pairwise(bounds)
     ]
     for part in running:
         part.result()
