@@ -1,9 +1,10 @@
 """The engine compiled by numba, from the same source that runs uncompiled, and where it is kept.
 
 numba is imported on first use: it takes longer than many a simulation. The compiled code is kept in
-``VTA_CACHE_DIR`` (default ``~/.cache/vta-sdk``), never beside the source, which may be read-only.
-numba looks at the time stamp of one file only, so the folder's name holds a hash of every file the
-code is made from. Where nothing can be written the engine is compiled once per process.
+the cache folder of the kernels (``VTA_CACHE_DIR``), never beside the source, which may be
+read-only. numba looks at the time stamp of one file only, so the folder's name holds a hash of
+every file the code is made from. Where the folder cannot be used, the engine is compiled once per
+process.
 """
 
 import hashlib
@@ -17,14 +18,10 @@ from vta_isa import microarch
 
 from . import decode, engine, layout
 
-
-def cache_folder() -> Path:
-    """Where generated code of this version of the engine is kept between processes."""
-    root = os.environ.get("VTA_CACHE_DIR") or Path("~/.cache/vta-sdk").expanduser()
-    digest = hashlib.sha256()
-    for file in (__file__, *(part.__file__ for part in (engine, decode, layout, microarch))):
-        digest.update(Path(file).read_bytes())
-    return Path(root) / f"timing-{digest.hexdigest()[:16]}"
+_SOURCES = (
+    __file__,
+    *(str(module.__file__) for module in (engine, decode, layout, microarch)),
+)
 
 
 @cache
@@ -33,18 +30,39 @@ def compiled_run() -> Callable[..., bool] | None:
     import numba
     from numba.extending import register_jitable
 
-    if numba.config.DISABLE_JIT:
+    config: Any = numba.config  # its attributes are made when it is imported
+    if config.DISABLE_JIT:
         return None
     for part in engine.PARTS:
         # Without reference counts on the arrays they pass on: half of the time, as none allocates.
         register_jitable(_nrt=False)(part)
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder())  # read while decorating, and never later
+    folder = _private_folder()
+    if folder is None:
+        compiled: Callable[..., bool] = numba.njit(engine.run)
+        return compiled
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder)  # read while decorating, and never later
     try:
-        run: Any = numba.njit(cache=True)(engine.run)
-    except RuntimeError:  # numba found no folder it may write to
-        run = numba.njit(engine.run)
+        compiled = numba.njit(cache=True)(engine.run)
     finally:
-        numba.config.CACHE_DIR = before
-    compiled: Callable[..., bool] = run
+        config.CACHE_DIR = before
     return compiled
+
+
+def _private_folder() -> Path | None:
+    """The cache folder of this version of the engine; None unless it is ours alone to write.
+
+    Code is executed from it, so nobody else may put any there.
+    """
+    from ..kernels.cache import cache_folder  # imports llvmlite, which numba needs anyway
+
+    digest = hashlib.sha256(b"".join(Path(file).read_bytes() for file in _SOURCES))
+    try:
+        folder = cache_folder() / f"timing-{digest.hexdigest()[:16]}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
+        return None
+    if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+        return None
+    return folder if os.access(folder, os.W_OK) else None

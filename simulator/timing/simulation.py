@@ -25,8 +25,9 @@ from .layout import CAUSES, INSN_FIELDS, SPENT, Rules
 NO_TOKENS = (0, 0, 0, 0)
 
 _WORD = 4
+_OFFSETS = {name: field[1] for name, field in (INSN_DTYPE.fields or {}).items()}
 _WORDS = Words(
-    **{field: INSN_DTYPE.fields[field][1] // _WORD for field in Words._fields[:-1]},
+    **{name: _OFFSETS[name] // _WORD for name in Words._fields[:-1]},
     record=INSN_DTYPE.itemsize // _WORD,
 )
 
@@ -82,9 +83,11 @@ def simulate(
 
     cycles = int(by_field[:, layout.END].max()) + 1
     timeline = Timeline(
-        by_field[:, layout.STAGE].astype(np.int8),
-        *(by_field[:, field].copy() for field in (layout.DISPATCH, layout.START, layout.END)),
-        _bursts(bursts, state) if record_bursts else None,
+        stage=by_field[:, layout.STAGE].astype(np.int8),
+        dispatch=by_field[:, layout.DISPATCH].copy(),
+        start=by_field[:, layout.START].copy(),
+        end=by_field[:, layout.END].copy(),
+        bursts=_bursts(bursts, state) if record_bursts else None,
     )
     counters = {"cycles": cycles, **_attribution(state, cycles), **_events(len(table), state)}
     pushed, popped = (
