@@ -6,11 +6,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from simulator.order import tokens_after
 from vta_isa import Machine, decode_stream, load_machine
 from vta_isa.launch import Launch, Timeline
 from vta_runtime import ReferenceDevice, Runtime
 
 MEMORY_BYTES = 1 << 20
+
+
+def tokens_left(runtime: Runtime) -> tuple[int, int, int, int]:
+    """What the launches of ``runtime``, which keeps its streams, left in the token queues."""
+    tokens = (0, 0, 0, 0)
+    for stream in runtime.streams:
+        tokens = tokens_after(decode_stream(stream.words, runtime.machine), tokens)
+    return tokens
 
 
 class RecordingDevice:
@@ -62,6 +71,11 @@ def recorder(machine: Machine) -> RecordingDevice:
 @pytest.fixture
 def runtime(recorder: RecordingDevice) -> Runtime:
     return Runtime(recorder)
+
+
+@pytest.fixture(name="tokens_left")
+def tokens_left_fixture() -> Callable[[Runtime], tuple[int, int, int, int]]:
+    return tokens_left
 
 
 @pytest.fixture

@@ -384,7 +384,7 @@ def test_force_serial_passes_the_token_between_load_and_store_through_compute(ru
 
 
 @pytest.mark.parametrize("first", ["load", "gemm", "store", "nothing"])
-def test_force_serial_streams_leave_no_token_behind(first, judge):
+def test_force_serial_streams_leave_no_token_behind(first, judge, tokens_left):
     call = Caller(judge)
     judge.set_debug_mode(DebugFlag.FORCE_SERIAL)
     if first == "load":
@@ -394,7 +394,7 @@ def test_force_serial_streams_leave_no_token_behind(first, judge):
     elif first == "store":
         call.store()
     judge.synchronize()
-    assert judge.device.state.tokens == (0, 0, 0, 0)
+    assert tokens_left(judge) == (0, 0, 0, 0)
 
 
 def test_serial_execution_overlaps_nothing(judge):
