@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from vta_isa import Machine
 
-from .ir.nodes import Program
+from .ir.nodes import Program, Stmt
 from .ir.simplify import simplify_stmt
 from .ir.visit import map_program
 from .passes.allocate import allocate_scratchpads
@@ -23,9 +23,15 @@ from .passes.virtual_threads import interleave_virtual_threads
 
 Pass = Callable[[Program, Machine], Program]
 
+
+def _simplified(body: Stmt) -> Stmt:
+    """Names of loops no longer matter, so the ones of a single iteration can go."""
+    return simplify_stmt(body, drop_unit_loops=True)
+
+
 # fmt: off
 PASSES: tuple[tuple[str, Pass], ...] = (
-    ("simplify",    lambda p, m: map_program(p, simplify_stmt)),
+    ("simplify",    lambda p, m: map_program(p, _simplified)),
     ("dma",         inject_dma),                      # while loop nests are still as scheduled
     ("inplace",     lambda p, m: unify_in_place(p)),  # before tokens: unified buffers conflict
     ("hoist",       lambda p, m: hoist_allocations(p)),

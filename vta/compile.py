@@ -1,8 +1,9 @@
 """Where `vta` meets the compiler: a layer of a workload becomes a program that runs."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,13 @@ from vta_isa.errors import CompileError
 from vta_isa.launch import Launch
 from vta_isa.machine import Machine, load_machine
 from vta_isa.suggest import did_you_mean
+from vta_runtime import Device, ReferenceDevice, Runtime, SimulatorDevice
 
+from .workload_data import make_arrays
 from .workloads import Add, Clip, Conv2d, Dense, Layer, Relu, Shift, Workload, load_workload
 
 if TYPE_CHECKING:
+    from compiler.module import Module
     from compiler.ops import Epilogue, Operator
 
 Ints = NDArray[np.integer]
@@ -59,12 +63,59 @@ def compile_layer(layer: Layer, machine: Machine, vthreads: bool) -> CompiledLay
 
     Raises ``WorkloadError`` where no tile of the layer fits the machine.
     """
-    raise NotImplementedError
+    from compiler.module import build
+
+    mapped = operator(layer, machine, vthreads)
+    return _Compiled(mapped, build(mapped.schedule, machine))
 
 
 def lower_layer(layer: Layer, machine: Machine, emit: str, vthreads: bool) -> str:
     """The program of ``layer`` in the form ``emit``, one of ``EMITS``."""
-    raise NotImplementedError
+    from compiler.module import build
+    from compiler.te.text import to_text
+
+    mapped = operator(layer, machine, vthreads)
+    match emit:
+        case "te":
+            return to_text(mapped.result)
+        case "schedule":
+            return f"# {mapped.plan}\n{mapped.schedule.trace()}\n\n{mapped.schedule}"
+        case "stream":
+            return _streams(_Compiled(mapped, build(mapped.schedule, machine)), layer)
+    return build(mapped.schedule, machine).text(emit)
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """An operator and its native code: the ``CompiledLayer`` there is."""
+
+    operator: "Operator"
+    module: "Module"
+
+    def run(self, arrays: Mapping[str, Ints], device: str) -> tuple[Ints, list[Launch]]:
+        machine = self.module.machine
+        made: Device
+        made = ReferenceDevice(machine) if device == "reference" else SimulatorDevice(machine)
+        runtime = Runtime(made)
+        return self.run_on(runtime, arrays), runtime.launches
+
+    def run_on(self, runtime: Runtime, arrays: Mapping[str, Ints]) -> Ints:
+        """The output, plain; the runtime keeps launches and, where asked to, streams."""
+        # The operator names its arguments; the program's parameters give their order.
+        packed = self.operator.pack(arrays)
+        output = np.zeros(self.operator.output_shape, self.operator.output_dtype)
+        params = self.module.program.params
+        self.module.run([packed.get(param.name, output) for param in params], runtime)
+        return cast(Ints, self.operator.unpack(output))
+
+
+def _streams(program: _Compiled, layer: Layer) -> str:
+    """The assembly of every launch, from a run that neither computes nor keeps time."""
+    machine = program.module.machine
+    device = SimulatorDevice(machine, timing=False, function=False)
+    runtime = Runtime(device, keep_streams=True)
+    program.run_on(runtime, make_arrays(layer, machine))
+    return "".join(format_stream(stream.words, machine) for stream in runtime.streams)
 
 
 def operator(layer: Layer, machine: Machine, vthreads: bool) -> "Operator":

@@ -1,0 +1,92 @@
+"""Element-wise operators on the tensor ALU: add, ReLU, shift, clip and their chains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vta_isa import AluOp, Buffer, Machine, WorkloadError
+
+from .. import te
+from ..intrinsics import alu
+from ..ir.nodes import Scope
+from ..schedule import create_schedule
+from .epilogue import Epilogue, apply_epilogue, schedule_epilogue
+from .operator import Arrays, Operator
+from .tiles import ceil_div
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """``length`` values ``a`` (plus ``b`` where ``add``), then shift and clip.
+
+    ``epilogue.bias`` has no meaning here and must be False.
+    """
+
+    length: int
+    add: bool = False
+    epilogue: Epilogue = field(default_factory=Epilogue)
+
+
+def elementwise(layer: Elementwise, machine: Machine, *, vthreads: bool = True) -> Operator:
+    """The operator for ``layer``; arguments ``a`` and, for an addition, ``b``, (length,) of the
+    acc type; the result is (length,) of the out type.
+
+    Raises ``WorkloadError`` where the accumulator memory cannot hold one entry of each operand.
+    """
+    if layer.epilogue.bias:
+        raise WorkloadError("elementwise: a bias needs channels; add a second operand instead")
+    operands = ("a", "b") if layer.add else ("a",)
+    per_entry = machine.gemm.batch * machine.gemm.block_out
+    entries = ceil_div(layer.length, per_entry)
+    room = machine.depth(Buffer.ACC) // len(operands)
+    threads = 2 if vthreads and room >= 2 and entries >= 2 else 1
+    if room < 1:
+        raise WorkloadError(
+            f"elementwise: {len(operands)} operands do not fit ACC memory of "
+            f"{machine.depth(Buffer.ACC)} entries"
+        )
+    # As few tiles as fit, a whole number for every thread.
+    rounds = ceil_div(entries, threads * (room // threads))
+    tile = ceil_div(entries, rounds * threads)
+    count = rounds * threads
+
+    acc, out_type = machine.dtype(Buffer.ACC).name, machine.dtype(Buffer.OUT).name
+    shape = (count * tile, machine.gemm.batch, machine.gemm.block_out)
+    axes = ("e", "b", "o")
+    a, *rest = (te.placeholder(shape, acc, name) for name in operands)
+    last = a
+    if rest:
+        b = rest[0]
+        last = te.compute(shape, lambda *i: a[i] + b[i], name="sum", axes=axes)
+    first = last
+    last, stages = apply_epilogue(first, None, layer.epilogue, axes)
+    out = te.compute(shape, lambda *i: last[i].astype(out_type), name="out", axes=axes)
+
+    s = create_schedule(out)
+    reader = "sum" if rest else stages[0].name if stages else "out"
+    cached = [s.cache_read(name, Scope.ACC, [reader]) for name in operands]
+    at, _ = s.split("out", "e", factor=tile)
+    if threads > 1:
+        thread, at = s.split("out", at, nparts=threads)
+        s.vthread("out", thread)
+    if rest:
+        s.set_scope("sum", Scope.ACC)
+    schedule_epilogue(s, stages, "out", at, machine)
+    if rest:
+        s.compute_at("sum", "out", at)
+        s.tensorize("sum", "b", alu(machine, AluOp.ADD))
+    for name in cached:
+        s.compute_at(name, "out", at)
+
+    def pack(arrays: Arrays) -> dict[str, NDArray[np.generic]]:
+        missing = count * tile * per_entry - layer.length
+        return {name: np.pad(arrays[name], (0, missing)).reshape(shape) for name in operands}
+
+    def unpack(packed: NDArray[np.generic]) -> NDArray[np.generic]:
+        return packed.reshape(-1)[: layer.length].copy()
+
+    over = f"; {threads} virtual threads over e" if threads > 1 else ""
+    return Operator("elementwise", s, out, pack, unpack, shape, out_type, f"e {tile}{over}")

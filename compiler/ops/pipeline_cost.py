@@ -1,0 +1,91 @@
+"""How long a tiled program takes: the makespan of load, compute and store working on tiles.
+
+The tile chooser asks this for every candidate. The model is the machine's own structure, told in
+three numbers: each stage is a server that works in order; a load waits until the thread's previous
+tile has been multiplied (its buffers are free), a product waits for its load, the first product of
+an output tile waits until the thread's previous output has been stored, a store waits for the last
+ALU operation. Durations are the closed forms of ``vta_isa.microarch``. What the model leaves out
+(contention for the read port by micro-op loads, instruction fetch) costs every candidate alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vta_isa import Machine, microarch
+
+
+def load_cycles(machine: Machine, beats: int) -> int:
+    """A LOAD of ``beats`` data beats with the read port to itself, start to start."""
+    before = microarch.LOAD_REQUEST + microarch.GRANT_TO_ADDRESS + machine.memory.read_latency
+    return before + beats + microarch.LOAD_WRITE
+
+
+def gemm_cycles(machine: Machine, iterations: int) -> int:
+    return iterations + microarch.gemm_depth(machine)
+
+
+def alu_cycles(machine: Machine, iterations: int, *, use_imm: bool) -> int:
+    interval = microarch.alu_interval(machine, use_imm=use_imm)
+    return iterations * interval + microarch.alu_depth()
+
+
+def store_cycles(machine: Machine, beats: int) -> int:
+    """A STORE of ``beats`` data beats, start to start."""
+    tail = machine.memory.write_latency + microarch.STORE_RESPONSE
+    return microarch.STORE_DATA + beats + tail
+
+
+@dataclass(frozen=True)
+class TileWork:
+    """Cycles of the pieces of one program, all tiles alike.
+
+    ``load``: one step of the reduction brought on chip; ``product``: its GEMM; ``reset``: the
+    output tile's zeroing; ``epilogue``: its ALU operations; ``store``: its way to DRAM.
+    ``steps``: reduction steps per output tile; ``rounds``: output tiles per thread; ``setup``:
+    cycles before the first tile (bias); ``kernels``: micro-op loads per thread.
+    """
+
+    load: int
+    product: int
+    reset: int
+    epilogue: int
+    store: int
+    steps: int
+    rounds: int
+    threads: int
+    setup: int
+    kernels: int
+
+    @property
+    def lower_bound(self) -> int:
+        """No schedule of this work is faster: the busiest stage, plus filling and draining."""
+        tiles = self.rounds * self.threads
+        compute = tiles * (self.steps * self.product + self.reset + self.epilogue)
+        compute += self.setup + self.threads * self.kernels
+        load = tiles * self.steps * self.load
+        return max(self.load + compute + self.store, load + self.product + self.store)
+
+    def makespan(self) -> int:
+        """Cycles from the first load to the last store."""
+        load_free = store_free = 0
+        compute_free = self.setup
+        buffers_free = [0] * self.threads
+        stored = [0] * self.threads
+        loaded = [0] * self.threads
+        for round_ in range(self.rounds):
+            for step in range(self.steps):
+                for t in range(self.threads):
+                    load_free = max(load_free, buffers_free[t]) + self.load
+                    loaded[t] = load_free
+                for t in range(self.threads):
+                    start = max(compute_free, loaded[t])
+                    if step == 0:
+                        start = max(start, stored[t]) + self.reset
+                        if round_ == 0:
+                            start += self.kernels
+                    buffers_free[t] = compute_free = start + self.product
+                    if step == self.steps - 1:
+                        compute_free += self.epilogue
+                        stored[t] = store_free = max(store_free, compute_free) + self.store
+        return max(compute_free, store_free)
