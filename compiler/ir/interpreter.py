@@ -69,6 +69,11 @@ def run(program: Program, arrays: Mapping[str, NDArray[np.generic]]) -> None:
         arrays[buffer.name][...] = flat.reshape(buffer.shape)
 
 
+def evaluate(expr: Expr, values: Mapping[str, int]) -> Scalar:
+    """The value of an expression that reads no buffer, given its variables by name."""
+    return _Compiler({}).value(expr)(dict(values))
+
+
 def _checked(
     program: Program, buffer: Buffer, arrays: Mapping[str, NDArray[np.generic]]
 ) -> NDArray[np.generic]:

@@ -4,7 +4,7 @@ import random
 
 import expressions
 import pytest
-from schedule_fuzzer import random_step
+from schedule_fuzzer import random_step, random_tiling
 from scheduled import assert_unchanged
 
 from compiler.ir.printer import to_text
@@ -12,9 +12,19 @@ from compiler.ir.verify import verify
 from compiler.schedule import create_schedule, replay
 
 
+def check(schedule, outputs, seed):
+    """The schedule is well formed, computes the right numbers and can be replayed."""
+    try:
+        assert_unchanged(schedule, outputs, seed)
+    except BaseException as error:
+        error.add_note(f"seed {seed}\n{schedule.trace()}\n{schedule}")
+        raise
+    assert to_text(replay(schedule.steps, outputs).program) == to_text(schedule.program)
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("expression", expressions.ALL, ids=lambda e: e.__name__)
-def test_a_random_schedule_computes_the_same(expression, seed):
+def test_random_primitives_compute_the_same(expression, seed):
     rng = random.Random(f"{expression.__name__} {seed}")
     outputs = expression()
     schedule = create_schedule(outputs)
@@ -23,9 +33,14 @@ def test_a_random_schedule_computes_the_same(expression, seed):
             break
         if random_step(schedule, rng):
             verify(schedule.program)
-    try:
-        assert_unchanged(schedule, outputs, seed)
-    except BaseException as error:
-        error.add_note(f"seed {seed}\n{schedule.trace()}\n{schedule}")
-        raise
-    assert to_text(replay(schedule.steps, outputs).program) == to_text(schedule.program)
+    check(schedule, outputs, seed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("expression", expressions.ALL, ids=lambda e: e.__name__)
+def test_random_tilings_compute_the_same(expression, seed):
+    rng = random.Random(f"{expression.__name__} tiled {seed}")
+    outputs = expression()
+    schedule = create_schedule(outputs)
+    random_tiling(schedule, rng)
+    check(schedule, outputs, seed)

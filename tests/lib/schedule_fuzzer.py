@@ -1,6 +1,8 @@
 """Random primitives, legal or not: the illegal ones have to be refused with a reason."""
 
+import contextlib
 import random
+from collections.abc import Callable
 
 from compiler.schedule import Schedule
 from vta_isa.errors import ScheduleError
@@ -57,6 +59,48 @@ def random_step(schedule: Schedule, rng: random.Random) -> bool:
     except ScheduleError:
         return False
     return True
+
+
+def random_tiling(schedule: Schedule, rng: random.Random) -> None:
+    """What real schedules do, at random: cut the last stage, move others inside, cut more."""
+    last = schedule.stages()[-1]
+    outputs = {buffer.name for buffer in schedule.program.outputs}
+    if rng.random() < 0.5:
+        _try(lambda: schedule.cache_write(rng.choice(sorted(outputs)), "acc"))
+    _cut(schedule, last, rng)
+    for stage in reversed(schedule.stages()):
+        if stage in outputs or stage.endswith(".init"):
+            continue
+        if rng.random() < 0.3:
+            readers = [s for s in schedule.stages() if s not in (stage, f"{stage}.init")]
+            _try(lambda stage=stage, r=readers: schedule.cache_read(stage, "acc", rng.sample(r, 1)))
+        for _ in range(rng.randint(1, 6)):
+            consumer = rng.choice(schedule.stages())
+            loops = schedule.loops(consumer)
+            if loops:
+                loop = rng.choice(loops)
+                _try(lambda s=stage, c=consumer, at=loop: schedule.compute_at(s, c, at))
+        if rng.random() < 0.4:
+            _cut(schedule, stage, rng)
+    for _ in range(4):
+        random_step(schedule, rng)
+
+
+def _cut(schedule: Schedule, stage: str, rng: random.Random) -> None:
+    for loop in schedule.loops(stage):
+        if rng.random() < 0.6:
+            _try(lambda at=loop: schedule.split(stage, at, factor=rng.randint(1, 5)))
+    loops = schedule.loops(stage)
+    order = sorted(loops, key=lambda name: (not name.endswith("_o"), rng.random()))
+    if len(order) > 1:
+        _try(lambda: schedule.reorder(stage, *order))
+    if len(order) > 1 and rng.random() < 0.3:
+        _try(lambda: schedule.fuse(stage, order[0], order[1]))
+
+
+def _try(step: Callable[[], object]) -> None:
+    with contextlib.suppress(ScheduleError):
+        step()
 
 
 _CUTS = {"split", "tile", "fuse"}
