@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from vta_isa.assembly import format_stream
 from vta_isa.errors import CompileError
 from vta_isa.launch import Launch
 from vta_isa.machine import Machine, load_machine

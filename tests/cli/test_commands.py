@@ -155,3 +155,64 @@ def test_a_file_of_ones_own_runs(vta, compiler) -> None:
     Path("mine.yaml").write_text("layers: [{name: a, kind: dense, m: 1, k: 2, n: 3}]")
     assert "mine on default" in vta("run", "mine.yaml").out
     assert "mine/a on default" in vta("run", "mine.yaml/a").out
+
+
+FORMS = {
+    "te": "= placeholder int32",
+    "schedule": "s.cache_read(",
+    "loops": "alloc ",
+    "calls": "VTALoadBuffer2D(",
+    "llvm": "define ",
+    "stream": "alu.add",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_program_is_shown_in_every_form(vta, form: str) -> None:
+    ended = vta("lower", "vector-add/short", "--emit", form)
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.splitlines()[0].lstrip("#; ") == "vector-add/short: short"
+    assert FORMS[form] in ended.out
+
+
+def test_a_printed_stream_is_assembly(vta) -> None:
+    Path("add.s").write_text(vta("lower", "vector-add", "--emit", "stream").out)
+    ended = vta("asm", "add.s", "-o", "add.bin")
+    assert (ended.status, ended.err) == (0, "")
+
+
+def test_virtual_threads_can_be_left_out_of_a_printed_program(vta) -> None:
+    words = ["lower", "matmul/square", "--emit", "schedule"]
+    assert "vthread(" in vta(*words).out
+    assert "vthread(" not in vta(*words, "--no-vthreads").out
+
+
+@pytest.mark.parametrize("device", ["simulator", "reference"])
+def test_a_run_for_real(vta, device: str) -> None:
+    Path("mine.yaml").write_text(
+        "layers:\n"
+        "  - {name: stem, kind: conv2d, height: 6, width: 5, in_channels: 3, out_channels: 6,"
+        " kernel: 3, padding: 1, stride: 2}\n"
+        "  - {name: fc, kind: dense, m: 3, k: 9, n: 5}\n"
+        "  - {name: sum, kind: add, length: 21}\n"
+        "  - {name: positive, kind: relu, length: 21}\n"
+        "  - {name: halves, kind: shift, length: 21, amount: 1}\n"
+        "  - {name: doubles, kind: shift, length: 21, amount: -1}\n"
+        "  - {name: cut, kind: clip, length: 21, low: -5, high: 6}\n"
+    )
+    ended = vta("run", "mine.yaml", "-c", "tiny", "--device", device, "--json", "-")
+    assert (ended.status, ended.err) == (0, "")
+    for layer in json.loads(ended.out)["layers"]:
+        assert layer["checked"] is True
+        assert layer["cycles"] >= layer["bound_cycles"], layer["name"]
+
+
+def test_both_devices_count_the_same(vta) -> None:
+    words = ["run", "vector-add/ragged", "-c", "tiny", "--json", "-"]
+    layers = [
+        json.loads(vta(*words, "--device", device).out)["layers"][0]
+        for device in ("simulator", "reference")
+    ]
+    for layer in layers:
+        del layer["seconds"]
+    assert layers[0] == layers[1]
