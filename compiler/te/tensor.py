@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from ..ir.arithmetic import Scalar, greatest, least
 from ..ir.nodes import INDEX, BinaryOp, Buffer, Const, Expr, Load, Var
-from ..ir.visit import variables
+from ..ir.visit import variables, walk
 from .errors import TensorError
 from .value import Value, known_dtype
 
@@ -35,6 +36,15 @@ class Reduction:
     initial: Scalar
     value: Value
     axes: tuple[ReduceAxis, ...]
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TensorError(
+            f"{self.name} of {self.value}: keep a reduction the whole body of its compute and "
+            "use the result in another compute"
+        )
+
+    astype = __neg__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __floordiv__ = __mod__ = __truediv__ = __rshift__ = __lshift__ = __lt__ = __gt__ = _refuse
 
 
 @dataclass(frozen=True)
@@ -153,7 +163,8 @@ def compute(
             f"{name}: the function gave {result!r}; it must give a scalar value, "
             "te.const(...) for a constant"
         )
-    inputs = tuple(sorted(value.tensors, key=lambda t: t.name))
+    met = {n.buffer.name: i for i, n in enumerate(_loads_from_last(value.expr))}
+    inputs = tuple(sorted(value.tensors, key=lambda t: -met[t.name]))
     definition = Definition(spatial, value.expr, reduction, inputs)
     _check_variables(name, definition)
     return Tensor(name, size, value.dtype, names, definition)
@@ -210,6 +221,10 @@ def _reduction(
         raise TensorError(f"{name} of {value}: bool cannot be reduced; cast it to an integer type")
     initial = {"sum": 0, "min": greatest(value.dtype), "max": least(value.dtype)}[name]
     return Reduction(name, combine, initial, value, axes)
+
+
+def _loads_from_last(value: Expr) -> list[Load]:
+    return [n for n in walk(value) if isinstance(n, Load)][::-1]
 
 
 def _check_variables(name: str, definition: Definition) -> None:
