@@ -16,7 +16,18 @@ from vta_isa.suggest import did_you_mean
 from vta_runtime import Device, ReferenceDevice, Runtime, SimulatorDevice
 
 from .workload_data import make_arrays
-from .workloads import Add, Clip, Conv2d, Dense, Layer, Relu, Shift, Workload, load_workload
+from .workloads import (
+    Add,
+    Clip,
+    Conv2d,
+    Dense,
+    Layer,
+    Relu,
+    Shift,
+    Workload,
+    about_layer,
+    load_workload,
+)
 
 if TYPE_CHECKING:
     from compiler.module import Module
@@ -56,7 +67,9 @@ def lower(
         raise CompileError(f"there is no form {emit!r}{did_you_mean(emit, EMITS)}")
     loaded, target = load_workload(workload), load_machine(machine)
     for layer in loaded.layers:
-        yield f"{loaded.name}: {layer.name}", lower_layer(layer, target, emit, vthreads)
+        with about_layer(loaded, layer):
+            text = lower_layer(layer, target, emit, vthreads)
+        yield f"{loaded.name}: {layer.name}", text
 
 
 def compile_layer(layer: Layer, machine: Machine, vthreads: bool) -> CompiledLayer:

@@ -19,7 +19,7 @@ from .compile import CompileLayer, compile_layer
 from .figures import Figures, measured, summed
 from .reference_ops import reference
 from .workload_data import make_arrays
-from .workloads import Layer, Workload, load_workload
+from .workloads import Layer, Workload, about_layer, load_workload
 
 DEVICES = ("simulator", "reference")
 
@@ -133,12 +133,8 @@ def run(
     for number, layer in enumerate(loaded.layers):
         if progress is not None:
             progress(layer.name, number, len(loaded.layers))
-        try:
+        with about_layer(loaded, layer):
             layers.append(_run_layer(layer, target, device, vthreads, compile_with))
-        except VtaError as error:
-            # Whatever room refused, the user wants to know which layer it was about.
-            error.args = (f"{loaded.name}: {layer.name}: {error}", *error.args[1:])
-            raise
     if progress is not None:
         progress("", len(loaded.layers), len(loaded.layers))
     return RunReport(loaded, target, device, vthreads, tuple(layers))

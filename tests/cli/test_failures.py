@@ -86,6 +86,17 @@ def test_a_workload_that_cannot_be(vta, compiler) -> None:
     ended_in_one_line(ended, "vta: mine.yaml: layers[0] (a): n is missing; unknown key 'nn'")
 
 
+@pytest.mark.parametrize("command", ["run", "lower"])
+def test_a_layer_that_no_tile_fits(vta, command: str) -> None:
+    Path("mine.yaml").write_text(
+        "layers: [{name: big, kind: conv2d, height: 99, width: 99, in_channels: 1,"
+        " out_channels: 1, kernel: 99}]"
+    )
+    emit = ["--emit", "te"] if command == "lower" else []
+    ended = vta(command, "mine.yaml", "-c", "tiny", *emit)
+    ended_in_one_line(ended, "vta: mine: big: conv: no tile fits machine 'tiny'")
+
+
 def test_a_stream_cut_in_the_middle(vta) -> None:
     Path("cut.bin").write_bytes((VECTOR / "insn.bin").read_bytes()[:-3])
     message = "vta: cut.bin: insn 6 is cut: the stream has 109 bytes"

@@ -8,7 +8,7 @@ from rich.table import Table
 
 # Wider than any table of ours. A terminal that is narrower wraps the lines; told so, rich would
 # cut digits off numbers instead.
-_WIDTH = 160
+_WIDTH = 250
 
 
 def print_table(table: Table) -> None:

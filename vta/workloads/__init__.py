@@ -2,7 +2,7 @@
 
 from .layers import Add, Clip, ConcreteEpilogue, Conv2d, Dense, Epilogue, Layer, Relu, Shift
 from .load import load_workload
-from .workload import Workload
+from .workload import Workload, about_layer
 
 __all__ = [
     "Add",
@@ -15,5 +15,6 @@ __all__ = [
     "Relu",
     "Shift",
     "Workload",
+    "about_layer",
     "load_workload",
 ]

@@ -1,8 +1,10 @@
 """A workload: layers in order, how often each runs, and which of them are summed up."""
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from vta_isa.errors import WorkloadError
+from vta_isa.errors import VtaError, WorkloadError
 from vta_isa.suggest import did_you_mean
 
 from .layers import Layer
@@ -36,3 +38,13 @@ class Workload:
         raise WorkloadError(
             f"workload {self.name} has no layer {layer!r}{did_you_mean(layer, names)}"
         )
+
+
+@contextlib.contextmanager
+def about_layer(workload: Workload, layer: Layer) -> Iterator[None]:
+    """Errors raised inside, from whatever room, begin with workload and layer."""
+    try:
+        yield
+    except VtaError as error:
+        error.args = (f"{workload.name}: {layer.name}: {error}", *error.args[1:])
+        raise
