@@ -36,7 +36,7 @@ def compiled_run() -> Callable[..., bool] | None:
     for part in engine.PARTS:
         # Without reference counts on the arrays they pass on: half of the time, as none allocates.
         register_jitable(_nrt=False)(part)
-    folder = _private_folder()
+    folder = private_folder()
     if folder is None:
         compiled: Callable[..., bool] = numba.njit(engine.run)
         return compiled
@@ -49,7 +49,7 @@ def compiled_run() -> Callable[..., bool] | None:
     return compiled
 
 
-def _private_folder() -> Path | None:
+def private_folder() -> Path | None:
     """The cache folder of this version of the engine; None unless it is ours alone to write.
 
     Code is executed from it, so nobody else may put any there.

@@ -22,7 +22,7 @@ def deadlock_error(
         stage = Stage(int(insns[sent, layout.STAGE]))
         lines.append(
             f"fetch: {_insn(table, sent)} has no room in the {stage.name.lower()} command queue "
-            f"({rules.command_depth} instructions)"
+            f"({rules.command_depth} insns)"
         )
     for stage in Stage:
         head = int(state[layout.HEAD + stage])
@@ -31,7 +31,7 @@ def deadlock_error(
             full = _queues(insns, head, stage, state, rules, pops=False)
             lines.append(
                 f"{label} {_insn(table, head)} is done but cannot push: "
-                f"{_listed(full)} holds {rules.token_depth} tokens"
+                f"{_listed(full)} holds {rules.token_depth} token{'s' * (rules.token_depth > 1)}"
             )
             stuck.append(head)
         elif state[layout.STARTED + stage] < state[layout.SENT + stage]:
