@@ -5,6 +5,7 @@ channels; up: operations per second at the machine's clock. A multiply-accumulat
 """
 
 import io
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from vta_isa.machine import Machine
@@ -14,7 +15,9 @@ from ..job import Comparison, RunReport
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Points = dict[str, tuple[float, float]]  # layer: (operations per byte, GOPS)
+Point = tuple[float, float]  # operations per byte, GOPS
+Points = dict[str, Point]  # by layer
+Line = tuple[Point, Point]
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
@@ -53,7 +56,8 @@ def draw(result: RunReport | Comparison) -> bytes:
     across = [x for x, _ in (*before.values(), *after.values())] or [ridge]
     up = [y for _, y in (*before.values(), *after.values())] or [peak]
     left, right = min(*across, ridge) / 2, max(*across, ridge) * 2
-    axes.plot([left, ridge, right], [left * bandwidth, peak, peak], color="black", linewidth=1.2)
+    roof = [(left, left * bandwidth), (ridge, peak), (right, peak)]
+    axes.plot([x for x, _ in roof], [y for _, y in roof], color="black", linewidth=1.2)
     axes.set(xlim=(left, right), ylim=(min(*up, left * bandwidth) / 1.5, peak * 1.6))
     axes.annotate(
         f"{peak:.4g} GOPS",
@@ -78,7 +82,8 @@ def draw(result: RunReport | Comparison) -> bytes:
             )
     _scatter(axes, after, vthreads=report.vthreads)
     figure.draw_without_rendering()  # the layout, which labels are placed in, is made by drawing
-    _label(axes, after)
+    arrows = [(before[name], after[name]) for name in after]
+    _label(axes, after, [*arrows, (roof[0], roof[1]), (roof[1], roof[2])])
     if after:
         axes.legend(loc="lower right", frameon=False)
 
@@ -108,29 +113,46 @@ def _scatter(axes: "Axes", points: Points, vthreads: bool) -> None:
         axes.scatter(across, up, s=22, color="#b2553c", marker="o", label="without virtual threads")
 
 
-# Where a label may stand around its point, in points of print; the first free place is taken.
-_PLACES = ((6, -3), (6, -12), (6, 6), (-24, -3), (-24, -12), (-24, 6), (-8, -17), (-8, 9))
+# Where a label may stand around its point, in points of print; the best first.
+_PLACES = ((6, -4), (6, -12), (6, 5), (-26, -4), (-26, -12), (-26, 5), (-9, -15), (-9, 6))
 _LABEL_WIDTH, _LABEL_HEIGHT = 20.0, 9.0
+_STEPS = 100  # of a line, when asking whether a label covers it
 
 
-def _label(axes: "Axes", points: Points) -> None:
-    """Layer names beside their points, where they cover neither a point nor each other."""
-    scale = 72 / axes.figure.dpi
-    taken: list[Box] = []
-    centres = {}
+def _label(axes: "Axes", points: Points, lines: Iterable[Line]) -> None:
+    """Layer names beside their points, covering no point, no line and not each other."""
+    taken = [_around(axes, place) for line in lines for place in _along(*line)]
+    taken += [_around(axes, point) for point in points.values()]
     for name, point in points.items():
-        x, y = axes.transData.transform(point)
-        centres[name] = x * scale, y * scale
-        taken.append((x * scale - 3, y * scale - 3, x * scale + 3, y * scale + 3))
-    for name, (x, y) in centres.items():
+        left, bottom, right, top = _around(axes, point)
+        x, y = (left + right) / 2, (bottom + top) / 2
         boxes = {
             (dx, dy): (x + dx, y + dy, x + dx + _LABEL_WIDTH, y + dy + _LABEL_HEIGHT)
             for dx, dy in _PLACES
         }
-        free = [place for place, box in boxes.items() if not any(_overlap(box, t) for t in taken)]
-        place = free[0] if free else _PLACES[0]
+        crowd = {
+            place: sum(_overlap(box, other) for other in taken) for place, box in boxes.items()
+        }
+        place = min(crowd, key=crowd.__getitem__)  # the first of the emptiest
         taken.append(boxes[place])
-        axes.annotate(name, points[name], xytext=place, textcoords="offset points", fontsize=8)
+        axes.annotate(name, point, xytext=place, textcoords="offset points", fontsize=8)
+
+
+def _along(start: Point, end: Point) -> Iterator[Point]:
+    """Points of a line that is straight on logarithmic axes."""
+    for step in range(_STEPS + 1):
+        part = step / _STEPS
+        yield (
+            start[0] ** (1 - part) * end[0] ** part,
+            start[1] ** (1 - part) * end[1] ** part,
+        )
+
+
+def _around(axes: "Axes", point: Point) -> Box:
+    """A mark's place on paper, in points of print."""
+    scale = 72 / axes.figure.dpi
+    x, y = (scale * float(value) for value in axes.transData.transform(point))
+    return x - 3, y - 3, x + 3, y + 3
 
 
 def _overlap(one: Box, other: Box) -> bool:
