@@ -33,7 +33,7 @@ from ..ir.nodes import (
 )
 from ..ir.printer import to_text
 from ..ir.simplify import simplify_stmt
-from ..ir.visit import loops, map_children, map_program, rename_loops, substitute
+from ..ir.visit import allocated_buffers, loops, map_children, map_program, rename_loops, substitute
 from .accesses import accesses
 
 _Threads = tuple[tuple[Var, int], ...]  # the virtual thread loops around, outermost first
@@ -63,7 +63,7 @@ def _check_shared(body: Stmt) -> None:
     for loop in loops(body):
         if loop.kind is not LoopKind.VTHREAD:
             continue
-        own = {b for b in _allocated(loop.body)}
+        own = set(allocated_buffers(loop.body))
         for buffer in accesses(loop.body).writes:
             if buffer.scope is not Scope.GLOBAL and buffer not in own:
                 raise CompileError(
@@ -71,12 +71,6 @@ def _check_shared(body: Stmt) -> None:
                     f"which is allocated outside; compute it inside of {loop.var.name}, "
                     f"or before; in\n{to_text(loop)}"
                 )
-
-
-def _allocated(stmt: Stmt) -> Iterator[Buffer]:
-    while isinstance(stmt, Alloc):
-        yield stmt.buffer
-        stmt = stmt.body
 
 
 def _interleave(stmt: Stmt, threads: _Threads, copies: Mapping[str, _Copies]) -> Stmt:
