@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from vta_isa.enums import AluOp
 
-from .emit_gemm import wrap
+from .emit_registers import wrap
 from .emit_uops import LOOPS, factors, load_uop, uop_field
 from .ir import Function, constant
 from .layouts import Layout

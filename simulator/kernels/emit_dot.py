@@ -1,5 +1,6 @@
 """The inner step of GEMM: one broadcast group of input columns times one vector of weights."""
 
+from .emit_tiles import TILE_DECLARATIONS
 from .ir import Function
 from .layouts import Layout
 from .tiers import Dot
@@ -49,9 +50,11 @@ def dot(fn: Function, layout: Layout, total: str, inputs: str, weights: str) -> 
 
 
 def dot_declaration(layout: Layout) -> str:
-    """The ``declare`` line of the intrinsic ``dot`` calls; empty where it calls none."""
+    """``declare`` lines of the intrinsics GEMM calls; empty where it calls none."""
     if layout.tier.dot is Dot.WIDENING:
         return ""
+    if layout.tier.dot is Dot.TILES:
+        return TILE_DECLARATIONS
     vector = dot_intrinsic_type(layout)
     parts = f"<{layout.lanes * layout.group} x i{layout.scalar_bits}>"
     operands = {

@@ -82,6 +82,8 @@ class Layout:
     @cached_property
     def chunk_vectors(self) -> int:
         """Output vectors of a tile held in registers at a time."""
+        if self.tier.dot is Dot.TILES:
+            return 1
         return min(self.block_out // self.lanes, self._register_budget // self.chunk_groups)
 
     @cached_property

@@ -5,7 +5,9 @@ needs, and the code is generated with exactly the features that were found, beca
 process when it meets an intrinsic its target does not have.
 """
 
+import ctypes
 import platform
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -23,6 +25,7 @@ class Dot(Enum):
 
     UNSIGNED_SIGNED = "four int8, with inputs as uint8 offset by 128"  # x86 VNNI
     SIGNED_SIGNED = "four int8, with signed inputs"  # AArch64 sdot
+    TILES = "four int8, with signed inputs, many lanes and groups at a time"  # x86 AMX
     PAIRS = "two int16"  # x86 pmaddwd
     WIDENING = "one int16, widened before multiplying"  # any vector unit
 
@@ -74,6 +77,8 @@ class Tier:
         bits = max(machine.bits(Buffer.INP), machine.bits(Buffer.WGT))
         most = 8 if self.dot.group == 4 else 16
         fits = bits <= most and machine.gemm.block_in % self.dot.group == 0
+        if self.dot is Dot.TILES:  # whose sums go to memory as they are
+            fits &= machine.bits(Buffer.ACC) == 32
         return fits and self.lanes(machine) > 0
 
 
@@ -92,6 +97,14 @@ _SDOT = {4: "llvm.aarch64.neon.sdot.v4i32.v16i8"}
 
 # Fastest first.
 TIERS = (
+    Tier(
+        "amx",
+        "x86",
+        _features("amx-tile amx-int8 avx512f avx512bw avx512vl"),
+        Dot.TILES,
+        {16: "llvm.x86.tdpbssd"},
+        16,  # groups of weights in a tile register
+    ),
     Tier(
         "vnni512",
         "x86",
@@ -148,7 +161,21 @@ def host_features() -> frozenset[str]:
         found = llvm.get_host_cpu_features()
     except RuntimeError:
         return frozenset()
-    return frozenset(name for name, present in found.items() if present)
+    features = frozenset(name for name, present in found.items() if present)
+    return features if "amx-tile" not in features or _may_use_tiles() else features - AMX
+
+
+AMX = frozenset({"amx-tile", "amx-int8", "amx-bf16", "amx-fp16"})
+
+
+def _may_use_tiles() -> bool:
+    """Ask Linux to let this process use the tile registers; False where it does not."""
+    if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
+        return False
+    arch_prctl, request_permission, tile_data = 158, 0x1023, 18
+    libc = ctypes.CDLL(None)
+    arguments = (ctypes.c_long(n) for n in (arch_prctl, request_permission, tile_data))
+    return int(libc.syscall(*arguments)) == 0
 
 
 def choose_tier(machine: Machine, name: str | None = None) -> Tier:
