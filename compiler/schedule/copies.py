@@ -92,7 +92,7 @@ def _tests(program: Program, tensor: Buffer, at: Sequence[Var]) -> list[Expr]:
     tests: list[Expr] = []
     for test in path.tests:
         moved = substitute(test, axis_of)
-        if not variables(moved) & own:
+        if not (variables(test) & own) - axis_of.keys():
             tests.append(moved)
         elif not _always_holds(test, indices, tensor):
             raise ScheduleError(

@@ -43,12 +43,11 @@ from .naive import INIT
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """``no stage 'cnv'; did you mean 'conv'? (there are a, b, conv)``"""
-    names = list(known)
+    """``no stage 'cnv'; did you mean 'conv'? There are pad, conv``"""
+    names = [str(n) for n in known]
+    listing = f"here are {', '.join(names)}" if names else "here are none"
     near = difflib.get_close_matches(name, names, 1)
-    guess = f"; did you mean {near[0]!r}?" if near else ";"
-    listing = f"there are {', '.join(names)}" if names else "there are none"
-    return f"no {what} {name!r}{guess} ({listing})"
+    return f"no {what} {name!r}; " + (f"did you mean {near[0]!r}? T" if near else "t") + listing
 
 
 def stage_names(program: Program) -> list[str]:

@@ -120,11 +120,11 @@ def test_split_refuses_what_is_no_size(options, message):
     [
         (
             lambda s: s.split("yy", "i", 2),
-            "y: no stage 'yy'; did you mean 'y'? (there are a, b, y)",
+            "y: no stage 'yy'; did you mean 'y'? There are a, b, y",
         ),
-        (lambda s: s.split("y", "ii", 2), "y: no loop 'ii'; did you mean 'i'? (there are i, j)"),
-        (lambda s: s.split("y", "zzz", 2), "y: no loop 'zzz'; (there are i, j)"),
-        (lambda s: s.loops("conv"), "y: no stage 'conv'; (there are a, b, y)"),
+        (lambda s: s.split("y", "ii", 2), "y: no loop 'ii'; did you mean 'i'? There are i, j"),
+        (lambda s: s.split("y", "zzz", 2), "y: no loop 'zzz'; there are i, j"),
+        (lambda s: s.loops("conv"), "y: no stage 'conv'; there are a, b, y"),
     ],
 )
 def test_unknown_names_are_answered_with_the_nearest(step, message):
