@@ -15,7 +15,8 @@ from ..ir.nodes import Scope
 from ..schedule import create_schedule
 from .epilogue import Epilogue, apply_epilogue, schedule_epilogue
 from .operator import Arrays, Operator
-from .tiles import ceil_div
+from .pipeline_cost import TileWork, alu_cycles, load_cycles, store_cycles
+from .tiles import ceil_div, entry_beats
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,7 @@ def elementwise(layer: Elementwise, machine: Machine, *, vthreads: bool = True) 
     operands = ("a", "b") if layer.add else ("a",)
     per_entry = machine.gemm.batch * machine.gemm.block_out
     entries = ceil_div(layer.length, per_entry)
-    room = machine.depth(Buffer.ACC) // len(operands)
-    threads = 2 if vthreads and room >= 2 and entries >= 2 else 1
-    if room < 1:
-        raise WorkloadError(
-            f"elementwise: {len(operands)} operands do not fit ACC memory of "
-            f"{machine.depth(Buffer.ACC)} entries"
-        )
-    # As few tiles as fit, a whole number for every thread.
-    rounds = ceil_div(entries, threads * (room // threads))
-    tile = ceil_div(entries, rounds * threads)
+    tile, rounds, threads = _choose_tile(layer, machine, entries, len(operands), vthreads)
     count = rounds * threads
 
     acc, out_type = machine.dtype(Buffer.ACC).name, machine.dtype(Buffer.OUT).name
@@ -90,3 +82,45 @@ def elementwise(layer: Elementwise, machine: Machine, *, vthreads: bool = True) 
 
     over = f"; {threads} virtual threads over e" if threads > 1 else ""
     return Operator("elementwise", s, out, pack, unpack, shape, out_type, f"e {tile}{over}")
+
+
+def _choose_tile(
+    layer: Elementwise, machine: Machine, entries: int, operands: int, vthreads: bool
+) -> tuple[int, int, int]:
+    """Entries per tile, tiles per thread and threads of the cheapest way that fits."""
+    room = machine.depth(Buffer.ACC) // operands
+
+    def cycles(tile: int, rounds: int, threads: int) -> int:
+        """Loads are the compute stage's too, so they count as its product; nothing else loads."""
+        load = load_cycles(machine, entry_beats(machine, Buffer.ACC, tile))
+        work = layer.epilogue.immediates * alu_cycles(machine, tile, use_imm=True)
+        if layer.add:
+            work += alu_cycles(machine, tile, use_imm=False)
+        store = store_cycles(machine, entry_beats(machine, Buffer.OUT, tile))
+        kernel = load_cycles(machine, entry_beats(machine, Buffer.UOP, 1))
+        return TileWork(
+            load=0,
+            product=operands * load + work,
+            reset=0,
+            epilogue=0,
+            store=store,
+            steps=1,
+            rounds=rounds,
+            threads=threads,
+            setup=0,
+            kernels=kernel if work else 0,
+        ).makespan()
+
+    choices = []
+    for threads in (1, 2) if vthreads else (1,):
+        least = ceil_div(entries, threads * (room // threads)) if room >= threads else 0
+        for rounds in range(least, least + 8) if least else ():
+            tile = ceil_div(entries, rounds * threads)
+            choices.append((cycles(tile, rounds, threads), threads, rounds, tile))
+    if not choices:
+        raise WorkloadError(
+            f"elementwise: {operands} operands of one entry do not fit ACC memory of "
+            f"{machine.depth(Buffer.ACC)} entries; enlarge sram.acc"
+        )
+    _, threads, rounds, tile = min(choices)
+    return tile, rounds, threads

@@ -6,6 +6,7 @@ store then keeps the low bits. Every step is one tensor-ALU operation in place o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vta_isa import AluOp, Machine
@@ -29,11 +30,11 @@ class Epilogue:
     shift: int | None = None
     clip: tuple[int | None, int | None] | None = None
 
-    def alu_cycles(self, machine: Machine) -> int:
-        """Cycles the ALU is busy per output entry."""
+    @property
+    def immediates(self) -> int:
+        """ALU operations with an immediate operand, per output entry."""
         low, high = self.clip or (None, None)
-        immediate = (self.shift is not None) + (low is not None) + (high is not None)
-        return immediate + (machine.alu.tensor_interval if self.bias else 0)
+        return (self.shift is not None) + (low is not None) + (high is not None)
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def apply_epilogue(
     stages: list[EpilogueStage] = []
     current = acc
 
-    def step(name: str, op: AluOp, imm: int | None, value: object) -> te.Tensor:
+    def step(name: str, op: AluOp, imm: int | None, value: Callable[..., te.Value]) -> te.Tensor:
         stages.append(EpilogueStage(name, op, imm))
         return te.compute(acc.shape, value, name=name, axes=axes)
 

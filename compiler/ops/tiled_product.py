@@ -36,7 +36,7 @@ def schedule_tiled_product(
     s = create_schedule(out)
     s.set_scope(product.name, Scope.ACC)
     if bias is not None:
-        s.cache_read(bias, Scope.ACC, ["biased"])  # once, for the whole run
+        bias = s.cache_read(bias, Scope.ACC, ["biased"])
     wgt = s.cache_read(weights, Scope.WGT, [product.name])
     if fetch is None:
         fetch = s.cache_read(data, Scope.INP, [product.name])
@@ -44,7 +44,8 @@ def schedule_tiled_product(
         s.set_scope(fetch, Scope.INP)
 
     # Output tiles, one virtual thread per consecutive part of the thread axis.
-    outer, inner = [], []
+    outer: list[str] = []
+    inner: list[str] = []
     for axis in product.out:
         around, within = s.split(out.name, axis.name, factor=tile.out[axis.name])
         if axis.name == tile.thread_axis:
@@ -59,6 +60,8 @@ def schedule_tiled_product(
     # The epilogue and the product, a tile at a time.
     at = outer[-1]
     schedule_epilogue(s, stages, out.name, at, machine)
+    if bias is not None and not tile.bias_stays:
+        s.compute_at(bias, out.name, at)
     s.compute_at(product.name, out.name, at)
 
     # The reduction, a step at a time; its operands are loaded for each step.

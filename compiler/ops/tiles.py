@@ -9,7 +9,9 @@ scratchpads, ``threads`` times over; of those that fit, the one with the smalles
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product as combinations
+from math import prod
 
 from vta_isa import Buffer, Machine, WorkloadError
 
@@ -68,7 +70,9 @@ class Tile:
     ci: int
     threads: int
     thread_axis: str | None
-    cycles: int
+    bias_stays: bool
+    """The whole bias is on chip for the whole run; otherwise each tile brings its own part."""
+    cycles: int = 0
     """What ``pipeline_cost`` expects."""
 
     def describe(self) -> str:
@@ -104,9 +108,9 @@ def choose_tile(product: Product, epilogue: Epilogue, machine: Machine, *, threa
             break  # sorted: nothing after this one can win
         cycles = work.makespan()
         if best is None or cycles < best.cycles:
-            best = Tile(tile.out, tile.ci, tile.threads, tile.thread_axis, cycles)
+            best = replace(tile, cycles=cycles)
     if best is None:
-        raise WorkloadError(_why_nothing_fits(product, machine))
+        raise WorkloadError(_why_nothing_fits(product, epilogue, machine))
     return best
 
 
@@ -114,13 +118,10 @@ def _candidates(
     product: Product, epilogue: Epilogue, machine: Machine, threads: int
 ) -> Iterator[tuple[TileWork, Tile]]:
     co, *spatial = product.out
-    bias_entries = co.extent if epilogue.bias else 0
-    for count in {1, threads}:
-        for sizes in _products([axis.tiles() for axis in spatial]):
+    for count in sorted({1, threads}):
+        for sizes in combinations(*(axis.tiles() for axis in spatial)):
             rows, columns = product.inp_box(sizes)
-            points = 1
-            for size in sizes:
-                points *= size
+            points = prod(sizes)
             for ci in _reduction_steps(product.ci):
                 if count * rows * columns * ci > machine.depth(Buffer.INP):
                     continue
@@ -128,30 +129,22 @@ def _candidates(
                     out = {co.name: co_tile} | {
                         axis.name: size for axis, size in zip(spatial, sizes, strict=True)
                     }
-                    if not _fits(product, machine, count, co_tile, points, ci, bias_entries):
-                        continue
                     tile_counts = {
                         axis.name: ceil_div(axis.extent, out[axis.name]) for axis in product.out
                     }
                     axis_name = _thread_axis(tile_counts, count)
                     if count > 1 and axis_name is None:
                         continue
-                    tiles = 1
-                    for number in tile_counts.values():
-                        tiles *= number
-                    work = _work(
-                        product, epilogue, machine, count, tiles, co_tile, points, ci, rows, columns
-                    )
-                    yield work, Tile(out, ci, count, axis_name, 0)
-
-
-def _products(choices: list[list[int]]) -> Iterator[tuple[int, ...]]:
-    if not choices:
-        yield ()
-        return
-    for rest in _products(choices[:-1]):
-        for last in choices[-1]:
-            yield (*rest, last)
+                    channels = tile_counts[co.name] * co_tile
+                    for bias_stays in (True, False) if epilogue.bias else (True,):
+                        bias = channels if bias_stays else count * co_tile
+                        acc = count * co_tile * points + (bias if epilogue.bias else 0)
+                        if not _fits(product, machine, count, co_tile * ci, acc):
+                            continue
+                        tile = Tile(out, ci, count, axis_name, bias_stays)
+                        tiles = prod(tile_counts.values())
+                        work = _work(product, epilogue, machine, tile, tiles, rows, columns)
+                        yield work, tile
 
 
 def _reduction_steps(extent: int) -> list[int]:
@@ -169,21 +162,14 @@ def _thread_axis(tile_counts: dict[str, int], threads: int) -> str | None:
     return None
 
 
-def _fits(
-    product: Product,
-    machine: Machine,
-    threads: int,
-    co: int,
-    points: int,
-    ci: int,
-    bias_entries: int,
-) -> bool:
-    kernel = co * ci * product.taps
+def _fits(product: Product, machine: Machine, threads: int, blocks: int, acc: int) -> bool:
+    """Whether ``blocks`` pairs of output and input channel blocks per thread fit, and ``acc``."""
+    kernel = blocks * product.taps
     # GEMM, reset, bias and element-wise kernels of every thread at the same time
     uops = threads * (kernel + 3)
     return (
         threads * kernel <= machine.depth(Buffer.WGT)
-        and threads * co * points + bias_entries <= machine.depth(Buffer.ACC)
+        and acc <= machine.depth(Buffer.ACC)
         and uops <= machine.depth(Buffer.UOP)
     )
 
@@ -192,27 +178,32 @@ def _work(
     product: Product,
     epilogue: Epilogue,
     machine: Machine,
-    threads: int,
+    tile: Tile,
     tiles: int,
-    co: int,
-    points: int,
-    ci: int,
     rows: int,
     columns: int,
 ) -> TileWork:
-    entries = co * points
+    """What ``tiles`` tiles that each read boxes of ``rows x columns`` entries cost."""
+    co, ci = tile.out[product.out[0].name], tile.ci
+    entries = prod(tile.out.values())
     inp_row = entry_beats(machine, Buffer.INP, columns if product.load_per_channel else ci)
     inp_rows = rows if product.load_per_channel else rows * columns
     inp_loads = ci if product.load_per_channel else 1
     wgt = entry_beats(machine, Buffer.WGT, co * ci * product.taps)
-    load = inp_loads * load_cycles(machine, inp_rows * inp_row)
-    load += load_cycles(machine, wgt)
-    kernels = [co * ci * product.taps, 1, 1, 1]
-    low, high = epilogue.clip or (None, None)
-    immediates = (epilogue.shift is not None) + (low is not None) + (high is not None)
-    alu = immediates * alu_cycles(machine, entries, use_imm=True)
+    load = inp_loads * load_cycles(machine, inp_rows * inp_row) + load_cycles(machine, wgt)
+    alu = epilogue.immediates * alu_cycles(machine, entries, use_imm=True)
+    setup = 0
+    # Micro-op kernels of a thread: reset, product, the epilogue's immediates (which share one),
+    # and the bias of each block of output channels it meets.
+    kernels = [1, _folded_uops([*tile.out.values(), ci, product.taps]), min(1, epilogue.immediates)]
     if epilogue.bias:
+        blocks = ceil_div(product.out[0].extent, co)
+        shared = tile.thread_axis == product.out[0].name
+        kernels += [1] * (blocks // tile.threads if shared else blocks)
         alu += alu_cycles(machine, entries, use_imm=False)
+        channels = product.out[0].extent if tile.bias_stays else co
+        bias = load_cycles(machine, entry_beats(machine, Buffer.ACC, channels))
+        setup, alu = (bias, alu) if tile.bias_stays else (0, alu + bias)
     return TileWork(
         load=load,
         product=gemm_cycles(machine, entries * ci * product.taps),
@@ -220,21 +211,26 @@ def _work(
         epilogue=alu,
         store=store_cycles(machine, entry_beats(machine, Buffer.OUT, entries)),
         steps=ceil_div(product.ci, ci),
-        rounds=tiles // threads,
-        threads=threads,
-        setup=load_cycles(machine, entry_beats(machine, Buffer.ACC, product.out[0].extent))
-        if epilogue.bias
-        else 0,
-        kernels=sum(load_cycles(machine, entry_beats(machine, Buffer.UOP, n)) for n in kernels),
+        rounds=tiles // tile.threads,
+        threads=tile.threads,
+        setup=setup,
+        kernels=sum(
+            load_cycles(machine, entry_beats(machine, Buffer.UOP, n)) for n in kernels if n
+        ),
     )
 
 
-def _why_nothing_fits(product: Product, machine: Machine) -> str:
+def _folded_uops(extents: list[int]) -> int:
+    """Micro-ops of a loop nest whose two longest loops are the hardware's."""
+    return prod(sorted(extents)[:-2])
+
+
+def _why_nothing_fits(product: Product, epilogue: Epilogue, machine: Machine) -> str:
     rows, columns = product.inp_box(tuple(1 for _ in product.out[1:]))
     need = {
         Buffer.INP: rows * columns,
         Buffer.WGT: product.taps,
-        Buffer.ACC: 1,
+        Buffer.ACC: 1 + epilogue.bias,
         Buffer.UOP: product.taps + 3,
     }
     short = [
@@ -245,6 +241,6 @@ def _why_nothing_fits(product: Product, machine: Machine) -> str:
     return (
         f"{product.name}: no tile fits machine {machine.name!r}; even the smallest (one block "
         "of input and output channels, one output point) does not: "
-        f"{'; '.join(short) or 'the bias of all channels fills ACC memory'}; "
+        f"{'; '.join(short)}; "
         "enlarge that scratchpad in the machine description or shrink the kernel"
     )
