@@ -68,9 +68,12 @@ def _emit_products(layout: Layout) -> Function:
     family = TileKernel if layout.tier.dot is Dot.TILES else RegisterKernel
     kernel = family(fn, layout, Rows(row_count, row_acc, row_inp))
 
-    with fn.loop("%uop_end", start="%uop_begin") as number:
-        uop = load_uop(fn, number)
-        dst, src, wgt = (uop_field(fn, layout, uop, operand) for operand in ("dst", "src", "wgt"))
+    position = fn.slot("i64", "%uop_begin")
+    with fn.while_below(position, "%uop_end") as number:
+        dst, src, wgt = _indices(fn, layout, number)
+        run = _run_length(fn, layout, number, (dst, src, wgt), kernel.most_uops)
+        kernel.start(run)
+        fn.set(position, fn.add(number, run))
         with fn.loop(outside[0]) as r, fn.loop(outside[1]) as c:
 
             def index(start: str, row: str, cross: str, r: str = r, c: str = c) -> str:
@@ -91,6 +94,39 @@ def _emit_products(layout: Layout) -> Function:
     kernel.end()
     fn.do("ret void")
     return fn
+
+
+def _indices(fn: Function, layout: Layout, number: str) -> tuple[str, str, str]:
+    """dst, src and wgt of a micro-op."""
+    uop = load_uop(fn, number)
+    dst, src, wgt = (uop_field(fn, layout, uop, operand) for operand in ("dst", "src", "wgt"))
+    return dst, src, wgt
+
+
+def _run_length(
+    fn: Function, layout: Layout, number: str, first: tuple[str, str, str], most: int
+) -> str:
+    """How many micro-ops from ``number`` on, up to ``most``, are one product of longer rows.
+
+    They add into the same destination, and inputs and weights follow each other, as the columns of
+    a convolution kernel do.
+    """
+    if most == 1:
+        return "1"
+    length = fn.slot("i64", "1")
+    with fn.loop(most, start=1) as k:
+        place = fn.add(number, k)
+        inside = fn.compare("slt", place, "%uop_end")
+        dst, src, wgt = _indices(fn, layout, fn.select(inside, place, number))
+        grows = fn.binary("and", inside, fn.compare("eq", k, fn.get(length)), "i1")
+        for index, wanted in (
+            (dst, first[0]),
+            (src, fn.add(first[1], k)),
+            (wgt, fn.add(first[2], k)),
+        ):
+            grows = fn.binary("and", grows, fn.compare("eq", index, wanted), "i1")
+        fn.set(length, fn.add(fn.get(length), fn.op(f"zext i1 {grows} to i64")))
+    return fn.get(length)
 
 
 def _emit_reset(layout: Layout) -> Function:

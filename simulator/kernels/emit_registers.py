@@ -14,11 +14,16 @@ UNROLLED_ROWS = 4  # entries per turn of the innermost loop where batch is 1
 class RegisterKernel:
     """The part of a weight tile that is in vector registers, and the rows it is applied to."""
 
+    most_uops = 1  # that are multiplied together
+
     def __init__(self, fn: Function, layout: Layout, rows: Rows):
         self.fn, self.layout, self.rows = fn, layout, rows
         self.acc_offset, self.inp_offset = "0", "0"
         self.weights: list[list[str]] = []  # by group of input columns, by vector of outputs
         self.corrections: list[str] = []  # by vector of outputs
+
+    def start(self, uops: str) -> None:
+        """Nothing depends on the number of micro-ops."""
 
     def load_weights(self, tile: str, part: str, chunk: str) -> None:
         """``part`` numbers runs of ``chunk_vectors`` vectors of outputs, ``chunk`` those of

@@ -2,8 +2,12 @@
 
 Three tile registers work together: C (rows x 16 int32 accumulators) += A (rows x up to 64 int8
 inputs) x B (up to 16 groups of weights x 16 outputs, as they lie in the image). Tiles are loaded
-with a stride, so rows that are any distance apart, or overlap, cost nothing. Shapes are set once
-per instruction: full blocks of rows use one pair of C and A, what is left over another.
+with a stride, so rows that are any distance apart, or overlap, cost nothing. Full blocks of rows
+use one pair of C and A, what is left over another.
+
+A block costs much the same however few columns it has, so micro-ops whose inputs and weights
+follow each other in the images are multiplied as one, where a tile has room. Shapes are set again
+only when their number changes.
 
 The permission to use the registers is the process's (``tiers``); their state is the thread's, and
 is given up at the end of every instruction.
@@ -17,6 +21,7 @@ from .rows import Rows
 FULL_ACC, FULL_INP, WEIGHTS, REST_ACC, REST_INP = range(5)
 
 MAX_ROWS = 16
+MAX_GROUPS = 16  # of input columns: 64 bytes of a row of A
 OUTPUTS = 16
 CONFIG_BYTES = 64
 PALETTE = 1
@@ -57,24 +62,37 @@ class TileKernel:
         self.rest_rows = fn.sub(count, fn.mul(self.blocks, self.full_rows))
         self.acc_step = fn.mul(self.full_rows, self.acc_stride)
         self.inp_step = fn.mul(self.full_rows, self.inp_stride)
-        self._configure()
+        # Entries of several rows are not one longer row each.
+        fits = MAX_GROUPS // layout.groups if layout.batch == 1 else 1
+        self.most_uops = max(1, fits)
+        self._config = fn.scratch(f"[{CONFIG_BYTES} x i8]", align=64)
+        self._configured = fn.slot("i64", "0")  # number of micro-ops the shapes are for
 
-    def _configure(self) -> None:
+    def start(self, uops: str) -> None:
+        """The next weights and rows are those of ``uops`` micro-ops in a row."""
+        fn = self.fn
+        with fn.when(fn.compare("ne", fn.get(self._configured), uops)):
+            self._configure(fn.mul(uops, self.layout.chunk_groups))
+            fn.set(self._configured, uops)
+
+    def _configure(self, groups: str) -> None:
         """A tile of no rows is not allowed, so the one for the rest has at least one."""
-        fn, groups = self.fn, self.layout.chunk_groups
+        fn, config = self.fn, self._config
+        columns = fn.mul(groups, 4)
         some_rest = fn.select(fn.compare("eq", self.rest_rows, 0), 1, self.rest_rows)
         shapes = {
-            FULL_ACC: (self.full_rows, OUTPUTS * 4),
-            FULL_INP: (self.full_rows, groups * 4),
-            WEIGHTS: (str(groups), OUTPUTS * 4),
-            REST_ACC: (some_rest, OUTPUTS * 4),
-            REST_INP: (some_rest, groups * 4),
+            FULL_ACC: (self.full_rows, str(OUTPUTS * 4)),
+            FULL_INP: (self.full_rows, columns),
+            WEIGHTS: (groups, str(OUTPUTS * 4)),
+            REST_ACC: (some_rest, str(OUTPUTS * 4)),
+            REST_INP: (some_rest, columns),
         }
-        config = fn.scratch(f"[{CONFIG_BYTES} x i8]", align=64)
         fn.do(f"call void @llvm.memset.p0.i64(ptr {config}, i8 0, i64 {CONFIG_BYTES}, i1 false)")
         fn.store("i8", str(PALETTE), config)
-        for tile, (rows, columns) in shapes.items():
-            fn.store("i16", str(columns), fn.at(config, COLUMNS_OFFSET + 2 * tile))
+        for tile, (rows, width) in shapes.items():
+            fn.store(
+                "i16", fn.op(f"trunc i64 {width} to i16"), fn.at(config, COLUMNS_OFFSET + 2 * tile)
+            )
             fn.store("i8", fn.op(f"trunc i64 {rows} to i8"), fn.at(config, ROWS_OFFSET + tile))
         fn.do(f"call void @llvm.x86.ldtilecfg(ptr {config})")
 

@@ -128,15 +128,21 @@ class Function:
         if (start, count) == (0, 1):
             yield "0"
             return
-        stem = self.fresh("loop")
         counter = self.slot("i64", str(start))
+        with self.while_below(counter, count) as index:
+            yield index
+            self.set(counter, self.add(index, 1))
+
+    @contextmanager
+    def while_below(self, slot: str, limit: str | int) -> Iterator[str]:
+        """``while slot < limit``; yields the value. The body must move the slot, an i64, itself."""
+        stem = self.fresh("while")
         self.jump(f"{stem}.test")
         self.label(f"{stem}.test")
-        index = self.get(counter)
-        self.branch(self.compare("slt", index, count), f"{stem}.body", f"{stem}.end")
+        value = self.get(slot)
+        self.branch(self.compare("slt", value, limit), f"{stem}.body", f"{stem}.end")
         self.label(f"{stem}.body")
-        yield index
-        self.set(counter, self.add(index, 1))
+        yield value
         self.jump(f"{stem}.test")
         self.label(f"{stem}.end")
 

@@ -20,9 +20,18 @@ VECTORS = sorted((Path(__file__).parents[1] / "vectors").iterdir())
 BUFFERS = [b for b in Buffer if b != Buffer.ACC_8BIT]
 
 # Machines whose kernels differ; the others of `machines` differ in timing only.
-SHAPES = ("tiny", "batch2", "batch4-wide-out", "wide-in", "block8", "block32", "many-inputs")
+SHAPES = (
+    "tiny",
+    "bus32",
+    "batch2",
+    "batch4-wide-out",
+    "wide-in",
+    "block8",
+    "block32",
+    "many-inputs",
+)
 TYPES = ("int4", "int2-weights", "int16", "int16-acc")
-EVERY_TIER = ("tiny", "batch4-wide-out", "block32", "int4", "int16")
+EVERY_TIER = ("tiny", "bus32", "batch4-wide-out", "block32", "int4", "int16")
 SEEDS = range(4)
 
 
@@ -50,7 +59,7 @@ def assert_same(kernels, dram, want_dram, want_state, hint):
 
 CASES = [
     *((name, engine) for name in SHAPES + TYPES for engine in ("numpy", "auto")),
-    *((name, engine) for name in EVERY_TIER for engine in engines(name)[2:]),
+    *((name, engine) for name in EVERY_TIER for engine in engines(name)[2:]),  # [1] is auto
 ]
 
 

@@ -24,6 +24,7 @@ X86, ARM, RISCV = (
 
 # Tier, target, features beyond the tier's own, what its GEMM is made of.
 EXPECTED = [
+    ("amx", X86, "", r"tdpbssd\s.*%tmm"),
     ("vnni512", X86, "", r"vpdpbusd\s.*%zmm"),
     ("vnni256", X86, "", r"vpdpbusd\s.*%ymm"),
     ("avx512", X86, "", r"vpmaddwd\s.*%zmm"),
@@ -72,7 +73,7 @@ def test_every_tier_compiles_for_every_block(name, block):
         }
     )
     if not tier.supports(machine):
-        assert block < 4
+        assert block < (16 if name == "amx" else 4)
         return
     triple = ARM if tier.arch == "aarch64" else X86
     for needed in tier.needs:
@@ -91,6 +92,7 @@ def test_vnni256_needs_no_avx512():
 # Features of hosts as LLVM spells them; the tier that serves the default machine, and one with
 # 16-bit weights.
 HOSTS = [
+    ("x86", "sse2 avx2 avx512f avx512bw avx512vl avx512vnni amx-tile amx-int8", "amx", "avx512"),
     ("x86", "sse2 avx2 avx512f avx512bw avx512vl avx512vnni", "vnni512", "avx512"),
     ("x86", "sse2 avx2 avx512f avx512bw avx512vl", "avx512", "avx512"),
     ("x86", "sse2 avx2 avxvnni", "vnni256", "avx2"),
@@ -171,6 +173,17 @@ def test_a_host_llvm_cannot_describe_has_no_features(monkeypatch):
     tiers.host_features.cache_clear()
     try:
         assert tiers.host_features() == frozenset()
+    finally:
+        tiers.host_features.cache_clear()
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_tiles_are_used_where_the_system_allows_them(monkeypatch, allowed):
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: {"avx2": True, "amx-tile": True})
+    monkeypatch.setattr(tiers, "_may_use_tiles", lambda: allowed)
+    tiers.host_features.cache_clear()
+    try:
+        assert tiers.host_features() == {"avx2", *({"amx-tile"} if allowed else ())}
     finally:
         tiers.host_features.cache_clear()
 
