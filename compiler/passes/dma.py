@@ -226,7 +226,10 @@ class _Transfer:
 
         rows, cols = machine.entry_shape(MEMORY_OF[self.sram.scope])
         self.entry = rows * cols
-        moving = {var for var, _ in nest.loops}
+        around = self._coupled(conditions)
+        self.around = [loop for loop in nest.loops if loop[0] in around]
+        self.loops = [loop for loop in nest.loops if loop[0] not in around]
+        moving = {var for var, _ in self.loops}
         sram_form = self._flat(self.sram, sram_at)
         dram_form = self._flat(self.dram, dram_at)
         self.sram_base, sram_steps = self._split(sram_form, moving, self.sram)
@@ -301,7 +304,7 @@ class _Transfer:
         """The loops that count entries, innermost in the scratchpad first."""
         covered = 1
         axes: list[_Axis] = []
-        loops = [(v, n) for v, n in self.nest.loops if n > 1]
+        loops = [(v, n) for v, n in self.loops if n > 1]
         for var, extent in sorted(loops, key=lambda loop: abs(sram.get(loop[0], 0))):
             on_chip, off_chip = sram.get(var, 0), dram.get(var, 0)
             if on_chip <= 0:
@@ -330,13 +333,12 @@ class _Transfer:
     # -----------------------------------------------------------------------------------------
 
     def _bounds(self, conditions: list[Expr], moving: set[Var]) -> dict[Var, _Bounds]:
-        extents = dict(self.nest.loops)
+        extents = dict(self.loops)
         low: dict[Var, list[Expr]] = {}
         high: dict[Var, list[Expr]] = {}
         for condition in conditions:
-            margin = self._margin(condition)  # holds where margin >= 0
-            known = interval(margin, self.ranges)
-            if known is not None and known[0] >= 0:
+            margin = self._margin(condition)
+            if self._never_negative(margin):
                 continue
             form = linear(margin)
             own = [t for t in form.terms if variables(t) & moving]
@@ -360,7 +362,22 @@ class _Transfer:
             for var in low.keys() | high.keys()
         }
 
+    def _coupled(self, conditions: list[Expr]) -> set[Var]:
+        """Loops that stay around the transfer, since a condition bounds an inner one by them."""
+        own = [var for var, extent in self.nest.loops if extent > 1]
+        found: set[Var] = set()
+        for condition in conditions:
+            margin = self._margin(condition)
+            if not self._never_negative(margin):
+                found.update([var for var in own if var in variables(margin)][:-1])
+        return found
+
+    def _never_negative(self, margin: Expr) -> bool:
+        known = interval(margin, self.ranges)
+        return known is not None and known[0] >= 0
+
     def _margin(self, condition: Expr) -> Expr:
+        """An index that is at least 0 where ``condition`` holds."""
         match condition:
             case Binary(BinaryOp.LE, a, b) if a.dtype == INDEX:
                 return self._simple(sub(b, a))
@@ -414,6 +431,8 @@ class _Transfer:
         stmt = self._load(x, y, outer) if self.loads else self._store(x, y, outer)
         for axis in outer:
             stmt = For(axis.var, axis.extent, stmt)
+        for var, extent in reversed(self.around):
+            stmt = For(var, extent, stmt)
         return stmt
 
     def _dimensions(self) -> tuple[_Axis, _Axis, list[_Axis]]:

@@ -131,7 +131,7 @@ def test_shifts(op: BinaryOp, dtype: str) -> None:
     check(program, {"x": a, "y": b, "out": np.zeros(a.shape, dtype)})
 
 
-@pytest.mark.parametrize("source", (*INTEGERS, *FLOATS, "bool"))
+@pytest.mark.parametrize("source", [*INTEGERS, *FLOATS, "bool"])
 def test_conversions(source: str) -> None:
     """To every type; floats that no integer type holds are left out where they go to one."""
     if source == "bool":
