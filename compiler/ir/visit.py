@@ -51,6 +51,16 @@ def walk(node: Node) -> Iterator[Node]:
         stack.extend(reversed(children(top)))
 
 
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """``stmt`` and every statement below it, parents first: ``walk`` without the expressions."""
+    stack = [stmt]
+    while stack:
+        top = stack.pop()
+        yield top
+        if not isinstance(top, Store):  # most leaves; they hold expressions only
+            stack.extend(node for node in reversed(children(top)) if isinstance(node, Stmt))
+
+
 def map_children(node: AnyNode, fn: Callable[[Node], Node]) -> AnyNode:
     """``node`` with ``fn`` applied to each direct child; the same object where nothing changed."""
     changed: dict[str, object] = {}
@@ -167,13 +177,13 @@ def variables(node: Node) -> set[Var]:
 
 def loops(stmt: Stmt) -> list[For]:
     """Every loop below ``stmt``, outer ones first."""
-    return [n for n in walk(stmt) if isinstance(n, For)]
+    return [n for n in statements(stmt) if isinstance(n, For)]
 
 
 def stored_buffers(stmt: Stmt) -> set[Buffer]:
     """Buffers written by a ``Store`` or as the destination of a ``TensorCall``."""
     found: set[Buffer] = set()
-    for n in walk(stmt):
+    for n in statements(stmt):
         if isinstance(n, Store):
             found.add(n.buffer)
         elif isinstance(n, TensorCall):
@@ -201,7 +211,7 @@ def read_operands(call: TensorCall) -> list[Region]:
 
 def allocated_buffers(stmt: Stmt) -> list[Buffer]:
     """Buffers that come into being inside ``stmt``."""
-    return [n.buffer for n in walk(stmt) if isinstance(n, Alloc)]
+    return [n.buffer for n in statements(stmt) if isinstance(n, Alloc)]
 
 
 def map_program(program: Program, fn: Callable[[Stmt], Stmt]) -> Program:

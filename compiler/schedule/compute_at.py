@@ -29,7 +29,16 @@ from ..ir.nodes import (
 )
 from ..ir.simplify import simplify
 from ..ir.span import Span, span
-from ..ir.visit import Node, children, loops, map_children, read_operands, substitute, walk
+from ..ir.visit import (
+    Node,
+    children,
+    loops,
+    map_children,
+    read_operands,
+    statements,
+    substitute,
+    walk,
+)
 from .naive import INIT
 from .nests import (
     enclosing_loops,
@@ -117,7 +126,7 @@ def _check_place(
     program: Program, stage: str, consumer: str, target: For, nests: list[Produce]
 ) -> None:
     here = where(consumer, target)
-    if any(node is target for nest in nests for node in walk(nest)):
+    if any(node is target for nest in nests for node in statements(nest)):
         raise ScheduleError(f"{stage}: cannot be computed at {here}, a loop inside {stage} itself")
     if not reads_of(target.body, stage):
         names = readers(program, stage)
@@ -128,7 +137,7 @@ def _check_place(
     outside = [
         name
         for name in readers(program, stage)
-        if not any(isinstance(n, Produce) and n.name == name for n in walk(target))
+        if not any(isinstance(n, Produce) and n.name == name for n in statements(target))
         and not _encloses(find_stage(program, name), target, stage)
     ]
     if outside:

@@ -29,10 +29,12 @@ from ..ir.nodes import (
 from ..ir.simplify import simplify_stmt
 from ..ir.visit import (
     Node,
+    allocated_buffers,
     children,
     loops,
     map_children,
     read_operands,
+    statements,
     stored_buffers,
     variables,
     walk,
@@ -52,11 +54,11 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 def stage_names(program: Program) -> list[str]:
     """Every stage, in the order they begin."""
-    return [n.name for n in walk(program.body) if isinstance(n, Produce)]
+    return [n.name for n in statements(program.body) if isinstance(n, Produce)]
 
 
 def find_stage(program: Program, stage: str) -> Produce:
-    for node in walk(program.body):
+    for node in statements(program.body):
         if isinstance(node, Produce) and node.name == stage:
             return node
     raise ScheduleError(f"{program.name}: {unknown('stage', stage, stage_names(program))}")
@@ -72,7 +74,15 @@ def own(node: Node) -> Iterator[Node]:
 
 def stage_loops(produce: Produce) -> list[For]:
     """The loops of a stage itself, outer ones first."""
-    return [n for n in own(produce) if isinstance(n, For)]
+    found: list[For] = []
+    stack: list[Stmt] = [produce.body]
+    while stack:
+        stmt = stack.pop()
+        if isinstance(stmt, For):
+            found.append(stmt)
+        inside = (n for n in reversed(children(stmt)) if isinstance(n, Stmt))
+        stack.extend(n for n in inside if not isinstance(n, Produce))
+    return found
 
 
 def short_name(stage: str, var: Var) -> str:
@@ -93,7 +103,7 @@ def find_loop(program: Program, stage: str, loop: str) -> For:
 def find_buffer(program: Program, name: str) -> Buffer:
     """The buffer of a tensor, parameter or allocated."""
     buffers = {b.name: b for b in program.params}
-    buffers.update((n.buffer.name, n.buffer) for n in walk(program.body) if isinstance(n, Alloc))
+    buffers.update((b.name, b) for b in allocated_buffers(program.body))
     if name not in buffers:
         raise ScheduleError(f"{program.name}: {unknown('tensor', name, buffers)}")
     return buffers[name]
@@ -102,7 +112,7 @@ def find_buffer(program: Program, name: str) -> Buffer:
 def nests_of(program: Program, tensor: str) -> list[Produce]:
     """The nests that write a tensor: the initial values of a reduction, then the tensor."""
     names = (tensor + INIT, tensor)
-    return [n for n in walk(program.body) if isinstance(n, Produce) and n.name in names]
+    return [n for n in statements(program.body) if isinstance(n, Produce) and n.name in names]
 
 
 def require_serial(stage: str, loop: For, action: str) -> None:
@@ -261,7 +271,7 @@ def reads_of(node: Node, name: str) -> bool:
 def readers(program: Program, name: str) -> list[str]:
     """The stages that read a tensor, apart from those that compute it."""
     found = []
-    for node in walk(program.body):
+    for node in statements(program.body):
         if isinstance(node, Produce) and node.name not in (name, name + INIT):
             shallow = (n for n in own(node) if isinstance(n, (Load, TensorCall)))
             if any(reads_of(n, name) for n in shallow):
@@ -275,9 +285,9 @@ def shared_write(loop: For, allowed: Iterable[str]) -> Buffer | None:
     Buffers that come into being inside the loop do not count, nor do the ``allowed`` ones where
     the loop's variable selects the element.
     """
-    inside = {n.buffer.name for n in walk(loop.body) if isinstance(n, Alloc)}
+    inside = {buffer.name for buffer in allocated_buffers(loop.body)}
     free = set(allowed)
-    for node in walk(loop.body):
+    for node in statements(loop.body):
         if isinstance(node, Store):
             buffer, indices = node.buffer, node.indices
         elif isinstance(node, TensorCall):

@@ -177,7 +177,7 @@ class Schedule:
         axes = self._axes_of(name)
         self._become(cache_read.apply(self.program, name, scope, stages, axes))
         self._axes[f"{name}.{scope}"] = axes
-        self._record("cache_read", name, scope, stages)
+        self._record("cache_read", name, str(scope), stages)
         return f"{name}.{scope}"
 
     def cache_write(self, tensor: Stage, scope: str) -> str:
@@ -186,14 +186,14 @@ class Schedule:
         axes = self._axes_of(name)
         self._become(cache_write.apply(self.program, name, scope, axes))
         self._axes[f"{name}.{scope}"] = axes
-        self._record("cache_write", name, scope)
+        self._record("cache_write", name, str(scope))
         return f"{name}.{scope}"
 
     def set_scope(self, stage: Stage, scope: str) -> None:
         """Put the buffer of a stage into a memory: global, inp, wgt or acc."""
         name = _name(stage)
         self._become(set_scope.apply(self.program, name, scope))
-        self._record("set_scope", name, scope)
+        self._record("set_scope", name, str(scope))
 
     def tensorize(self, stage: Stage, loop: str, intrinsic: Intrinsic) -> None:
         """Replace a nest, from ``loop`` inwards, by the intrinsic that means the same."""

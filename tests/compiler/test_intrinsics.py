@@ -317,17 +317,27 @@ for b in range(1):
 # -- a whole convolution ----------------------------------------------------------------------
 
 
-def convolution(size, stride, kernel, blocks_in=2, blocks_out=4):
+def entry_sizes(machine):
+    return machine.gemm.batch, machine.gemm.block_in, machine.gemm.block_out
+
+
+def convolution(size, stride, kernel, machine=TINY, blocks_in=2, blocks_out=4):
     """Bias, shift and clip around a convolution with padding kernel // 2, in entries."""
+    batch, block_in, block_out = entry_sizes(machine)
     pad = kernel // 2
     out = (size + 2 * pad - kernel) // stride + 1
-    data = te.placeholder((1, blocks_in, size, size, 1, 4), "int8", "data", axes=tuple("ncyxbk"))
-    weight = te.placeholder(
-        (blocks_out, blocks_in, kernel, kernel, 4, 4), "int8", "weight", axes=tuple("ncrsok")
+    data = te.placeholder(
+        (1, blocks_in, size, size, batch, block_in), "int8", "data", axes=tuple("ncyxbk")
     )
-    bias = te.placeholder((blocks_out, 1, 4), "int32", "bias", axes=tuple("nbo"))
+    weight = te.placeholder(
+        (blocks_out, blocks_in, kernel, kernel, block_out, block_in),
+        "int8",
+        "weight",
+        axes=tuple("ncrsok"),
+    )
+    bias = te.placeholder((blocks_out, batch, block_out), "int32", "bias", axes=tuple("nbo"))
     padded = te.compute(
-        (1, blocks_in, size + 2 * pad, size + 2 * pad, 1, 4),
+        (1, blocks_in, size + 2 * pad, size + 2 * pad, batch, block_in),
         lambda n, c, y, x, b, k: te.select(
             (y >= pad) & (y < size + pad) & (x >= pad) & (x < size + pad),
             data[n, c, y - pad, x - pad, b, k],
@@ -337,9 +347,9 @@ def convolution(size, stride, kernel, blocks_in=2, blocks_out=4):
     )
     ci, kh, kw, k = (
         te.reduce_axis(extent, name)
-        for extent, name in ((blocks_in, "ci"), (kernel, "kh"), (kernel, "kw"), (4, "k"))
+        for extent, name in ((blocks_in, "ci"), (kernel, "kh"), (kernel, "kw"), (block_in, "k"))
     )
-    shape = (1, blocks_out, out, out, 1, 4)
+    shape = (1, blocks_out, out, out, batch, block_out)
     conv = te.compute(
         shape,
         lambda n, co, oh, ow, b, o: te.sum(
@@ -358,7 +368,7 @@ def convolution(size, stride, kernel, blocks_in=2, blocks_out=4):
     return data, weight, bias, result
 
 
-def scheduled_convolution(operands, tile_h, tile_w, threads):
+def scheduled_convolution(operands, tile_h, tile_w, threads, machine=TINY):
     data, weight, bias, out = operands
     s = create_schedule(out, [data, weight, bias])
     for stage in ("conv", "biased", "shifted", "low", "high"):
@@ -377,12 +387,12 @@ def scheduled_convolution(operands, tile_h, tile_w, threads):
     s.reorder("conv", ci_o, "n", "oh", "ow", "co", ci_i, "kh", "kw", "b", "o", "k")
     s.compute_at("pad", "conv", ci_o)
     s.compute_at(weights, "conv", ci_o)
-    s.tensorize("conv", "b", intrinsics.gemm(TINY))
-    s.tensorize("conv.init", "b", intrinsics.gemm_reset(TINY))
-    s.tensorize("biased", "b", intrinsics.alu(TINY, "add"))
-    s.tensorize("shifted", "b", intrinsics.alu(TINY, "shr", 8))
-    s.tensorize("low", "b", intrinsics.alu(TINY, "max", -128))
-    s.tensorize("high", "b", intrinsics.alu(TINY, "min", 127))
+    s.tensorize("conv", "b", intrinsics.gemm(machine))
+    s.tensorize("conv.init", "b", intrinsics.gemm_reset(machine))
+    s.tensorize("biased", "b", intrinsics.alu(machine, "add"))
+    s.tensorize("shifted", "b", intrinsics.alu(machine, "shr", 8))
+    s.tensorize("low", "b", intrinsics.alu(machine, "max", -128))
+    s.tensorize("high", "b", intrinsics.alu(machine, "min", 127))
     s.vthread(out, thread)
     return s
 
@@ -391,7 +401,7 @@ def numpy_convolution(data, weight, bias, stride, kernel):
     pad = kernel // 2
     wide = np.pad(data.astype(np.int64), ((0, 0), (0, 0), (pad, pad), (pad, pad), (0, 0), (0, 0)))
     out = (wide.shape[2] - kernel) // stride + 1
-    acc = np.zeros((1, weight.shape[0], out, out, 1, 4), np.int64)
+    acc = np.zeros((1, len(weight), out, out, data.shape[4], weight.shape[4]), np.int64)
     for r in range(kernel):
         for s in range(kernel):
             rows = slice(r, r + stride * out, stride)
@@ -418,6 +428,15 @@ def test_a_scheduled_convolution_computes_what_numpy_does(size, stride, kernel, 
     expected = numpy_convolution(arrays["data"], arrays["weight"], arrays["bias"], stride, kernel)
     assert len(np.unique(expected)) > 5
     np.testing.assert_array_equal(results(s.program, seed=size)["out"], expected)
+
+
+def test_entries_need_not_be_square():
+    machine = TINY.replace(gemm={"batch": 2, "block_in": 8, "block_out": 4})
+    s = scheduled_convolution(convolution(4, 1, 3, machine), 3, 2, 2, machine)
+    verify(s.program, machine)
+    arrays = random_arrays(s.program, seed=1)
+    expected = numpy_convolution(arrays["data"], arrays["weight"], arrays["bias"], 1, 3)
+    np.testing.assert_array_equal(results(s.program, seed=1)["out"], expected)
 
 
 def test_the_buffers_of_a_scheduled_convolution_are_those_of_one_tile():

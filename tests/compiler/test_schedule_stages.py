@@ -112,10 +112,6 @@ def test_parts_of_the_box_outside_the_tensor_are_skipped():
 
 
 def test_a_halo_before_the_first_element_is_skipped():
-    y = read_with(lambda i: te.select(i > 0, i - 1, 0))
-    s = create_schedule(y)
-    s.compute_inline("a")
-    assert_unchanged(s, y)
     x = te.placeholder((8,), "int32", "x", axes=("i",))
     a = te.compute((8,), lambda i: x[i] + 1, "a")
     b = te.compute((8,), lambda i: te.select(i > 0, a[i - 1], 7), "b")
@@ -124,7 +120,7 @@ def test_a_halo_before_the_first_element_is_skipped():
     s.split("y", "i", factor=3)
     s.compute_at("b", "y", "i_o")
     s.compute_at("a", "b", "i")
-    assert "if 0 <= y.i_o * 3 + b.i + a.i - 1" in str(s) or "if 0 <= y.i_o * 3 + b.i - 1" in str(s)
+    assert "if 0 <= y.i_o * 3 + b.i - 1:" in str(s)
     assert_unchanged(s, y)
 
 
