@@ -213,7 +213,7 @@ class _Kernel:
                 if not self.commutes and host != tuple(range(size)):
                     continue
                 rest = [i for i in numbers if i not in host]
-                for pair in combinations(rest, min(2, len(rest))):
+                for pair in (p for most in (2, 1, 0) for p in combinations(rest, most)):
                     if not self.commutes and pair != tuple(rest[: len(pair)]):
                         continue
                     if any(min(loops[i].steps) < 0 for i in pair):
