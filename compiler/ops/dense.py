@@ -13,8 +13,9 @@ from .. import te
 from .epilogue import Epilogue, apply_epilogue
 from .operator import Arrays, Operator
 from .packing import pack_activation, pack_bias, pack_weight, unpack_activation
+from .pipeline_cost import ceil_div
 from .tiled_product import schedule_tiled_product
-from .tiles import Axis, Product, Tile, ceil_div, choose_tile
+from .tiles import Axis, Product, Tile, choose_tile
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from ..ir.nodes import Scope
 from ..schedule import create_schedule
 from .epilogue import Epilogue, apply_epilogue, schedule_epilogue
 from .operator import Arrays, Operator
-from .pipeline_cost import TileWork, alu_cycles, load_cycles, store_cycles
-from .tiles import ceil_div, entry_beats
+from .pipeline_cost import Costs, TileWork, ceil_div
 
 
 @dataclass(frozen=True)
@@ -88,27 +87,25 @@ def _choose_tile(
     layer: Elementwise, machine: Machine, entries: int, operands: int, vthreads: bool
 ) -> tuple[int, int, int]:
     """Entries per tile, tiles per thread and threads of the cheapest way that fits."""
-    room = machine.depth(Buffer.ACC) // operands
+    costs = Costs(machine)
+    room = costs.depth[Buffer.ACC] // operands
 
     def cycles(tile: int, rounds: int, threads: int) -> int:
         """Loads are the compute stage's too, so they count as its product; nothing else loads."""
-        load = load_cycles(machine, entry_beats(machine, Buffer.ACC, tile))
-        work = layer.epilogue.immediates * alu_cycles(machine, tile, use_imm=True)
+        alu = layer.epilogue.immediates * costs.alu(tile, use_imm=True)
         if layer.add:
-            work += alu_cycles(machine, tile, use_imm=False)
-        store = store_cycles(machine, entry_beats(machine, Buffer.OUT, tile))
-        kernel = load_cycles(machine, entry_beats(machine, Buffer.UOP, 1))
+            alu += costs.alu(tile, use_imm=False)
         return TileWork(
             load=0,
-            product=operands * load + work,
+            product=operands * costs.load(Buffer.ACC, tile) + alu,
             reset=0,
             epilogue=0,
-            store=store,
+            store=costs.store(tile),
             steps=1,
             rounds=rounds,
             threads=threads,
             setup=0,
-            kernels=kernel if work else 0,
+            kernels=costs.load(Buffer.UOP, 1) if alu else 0,
         ).makespan()
 
     choices = []

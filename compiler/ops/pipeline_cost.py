@@ -12,28 +12,49 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vta_isa import Machine, microarch
+from vta_isa import Buffer, Machine, microarch
 
 
-def load_cycles(machine: Machine, beats: int) -> int:
-    """A LOAD of ``beats`` data beats with the read port to itself, start to start."""
-    before = microarch.LOAD_REQUEST + microarch.GRANT_TO_ADDRESS + machine.memory.read_latency
-    return before + beats + microarch.LOAD_WRITE
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
 
 
-def gemm_cycles(machine: Machine, iterations: int) -> int:
-    return iterations + microarch.gemm_depth(machine)
+class Costs:
+    """Closed forms of one machine, its numbers looked up once: a chooser asks very often."""
 
+    def __init__(self, machine: Machine):
+        self.depth = {buffer: machine.depth(buffer) for buffer in Buffer}
+        self._bus_bytes = machine.bus_bytes
+        self._entry_bytes = {buffer: machine.entry_bytes(buffer) for buffer in Buffer}
+        before = microarch.LOAD_REQUEST + microarch.GRANT_TO_ADDRESS + machine.memory.read_latency
+        self._load = before + microarch.LOAD_WRITE
+        tail = machine.memory.write_latency + microarch.STORE_RESPONSE
+        self._store = microarch.STORE_DATA + tail
+        self._gemm = microarch.gemm_depth(machine)
+        self._alu = microarch.alu_depth()
+        self._interval = {
+            use_imm: microarch.alu_interval(machine, use_imm=use_imm) for use_imm in (True, False)
+        }
 
-def alu_cycles(machine: Machine, iterations: int, *, use_imm: bool) -> int:
-    interval = microarch.alu_interval(machine, use_imm=use_imm)
-    return iterations * interval + microarch.alu_depth()
+    def beats(self, buffer: Buffer, entries: int) -> int:
+        """Bus beats of a row of ``entries``."""
+        return ceil_div(entries * self._entry_bytes[buffer], self._bus_bytes)
 
+    def load(self, buffer: Buffer, entries: int, rows: int = 1) -> int:
+        """Cycles of a LOAD with the read port to itself, start to start."""
+        return self._load + rows * self.beats(buffer, entries)
 
-def store_cycles(machine: Machine, beats: int) -> int:
-    """A STORE of ``beats`` data beats, start to start."""
-    tail = machine.memory.write_latency + microarch.STORE_RESPONSE
-    return microarch.STORE_DATA + beats + tail
+    def store(self, entries: int) -> int:
+        """Cycles of a STORE of one row, start to start."""
+        return self._store + self.beats(Buffer.OUT, entries)
+
+    def gemm(self, iterations: int) -> int:
+        """Cycles of a GEMM, resetting or not, start to start."""
+        return iterations + self._gemm
+
+    def alu(self, iterations: int, *, use_imm: bool) -> int:
+        """Cycles of an ALU instruction, start to start."""
+        return iterations * self._interval[use_imm] + self._alu
 
 
 @dataclass(frozen=True)

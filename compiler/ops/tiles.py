@@ -16,11 +16,7 @@ from math import prod
 from vta_isa import Buffer, Machine, WorkloadError
 
 from .epilogue import Epilogue
-from .pipeline_cost import TileWork, alu_cycles, gemm_cycles, load_cycles, store_cycles
-
-
-def ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
+from .pipeline_cost import Costs, TileWork, ceil_div
 
 
 @dataclass(frozen=True)
@@ -86,10 +82,6 @@ class Tile:
         return ceil_div(axis.extent, self.out[axis.name]) * self.out[axis.name]
 
 
-def entry_beats(machine: Machine, buffer: Buffer, entries: int) -> int:
-    return ceil_div(entries * machine.entry_bytes(buffer), machine.bus_bytes)
-
-
 def choose_tile(product: Product, epilogue: Epilogue, machine: Machine, *, threads: int) -> Tile:
     """The cheapest tile that fits, over at most ``threads`` virtual threads.
 
@@ -118,12 +110,13 @@ def _candidates(
     product: Product, epilogue: Epilogue, machine: Machine, threads: int
 ) -> Iterator[tuple[TileWork, Tile]]:
     co, *spatial = product.out
+    costs = Costs(machine)
     for count in sorted({1, threads}):
         for sizes in combinations(*(axis.tiles() for axis in spatial)):
             rows, columns = product.inp_box(sizes)
             points = prod(sizes)
             for ci in _reduction_steps(product.ci):
-                if count * rows * columns * ci > machine.depth(Buffer.INP):
+                if count * rows * columns * ci > costs.depth[Buffer.INP]:
                     continue
                 for co_tile in co.tiles():
                     out = {co.name: co_tile} | {
@@ -139,11 +132,11 @@ def _candidates(
                     for bias_stays in (True, False) if epilogue.bias else (True,):
                         bias = channels if bias_stays else count * co_tile
                         acc = count * co_tile * points + (bias if epilogue.bias else 0)
-                        if not _fits(product, machine, count, co_tile * ci, acc):
+                        if not _fits(product, costs, count, co_tile * ci, acc):
                             continue
                         tile = Tile(out, ci, count, axis_name, bias_stays)
                         tiles = prod(tile_counts.values())
-                        work = _work(product, epilogue, machine, tile, tiles, rows, columns)
+                        work = _work(product, epilogue, costs, tile, tiles, rows, columns)
                         yield work, tile
 
 
@@ -162,22 +155,22 @@ def _thread_axis(tile_counts: dict[str, int], threads: int) -> str | None:
     return None
 
 
-def _fits(product: Product, machine: Machine, threads: int, blocks: int, acc: int) -> bool:
+def _fits(product: Product, costs: Costs, threads: int, blocks: int, acc: int) -> bool:
     """Whether ``blocks`` pairs of output and input channel blocks per thread fit, and ``acc``."""
     kernel = blocks * product.taps
     # GEMM, reset, bias and element-wise kernels of every thread at the same time
     uops = threads * (kernel + 3)
     return (
-        threads * kernel <= machine.depth(Buffer.WGT)
-        and acc <= machine.depth(Buffer.ACC)
-        and uops <= machine.depth(Buffer.UOP)
+        threads * kernel <= costs.depth[Buffer.WGT]
+        and acc <= costs.depth[Buffer.ACC]
+        and uops <= costs.depth[Buffer.UOP]
     )
 
 
 def _work(
     product: Product,
     epilogue: Epilogue,
-    machine: Machine,
+    costs: Costs,
     tile: Tile,
     tiles: int,
     rows: int,
@@ -186,37 +179,34 @@ def _work(
     """What ``tiles`` tiles that each read boxes of ``rows x columns`` entries cost."""
     co, ci = tile.out[product.out[0].name], tile.ci
     entries = prod(tile.out.values())
-    inp_row = entry_beats(machine, Buffer.INP, columns if product.load_per_channel else ci)
-    inp_rows = rows if product.load_per_channel else rows * columns
-    inp_loads = ci if product.load_per_channel else 1
-    wgt = entry_beats(machine, Buffer.WGT, co * ci * product.taps)
-    load = inp_loads * load_cycles(machine, inp_rows * inp_row) + load_cycles(machine, wgt)
-    alu = epilogue.immediates * alu_cycles(machine, entries, use_imm=True)
+    if product.load_per_channel:
+        load = ci * costs.load(Buffer.INP, columns, rows)
+    else:
+        load = costs.load(Buffer.INP, ci, rows * columns)
+    alu = epilogue.immediates * costs.alu(entries, use_imm=True)
     setup = 0
     # Micro-op kernels of a thread: reset, product, the epilogue's immediates (which share one),
     # and the bias of each block of output channels it meets.
-    kernels = [1, _folded_uops([*tile.out.values(), ci, product.taps]), min(1, epilogue.immediates)]
+    uops = [1, _folded_uops([*tile.out.values(), ci, product.taps])]
+    uops += [1] * min(1, epilogue.immediates)
     if epilogue.bias:
         blocks = ceil_div(product.out[0].extent, co)
         shared = tile.thread_axis == product.out[0].name
-        kernels += [1] * (blocks // tile.threads if shared else blocks)
-        alu += alu_cycles(machine, entries, use_imm=False)
-        channels = product.out[0].extent if tile.bias_stays else co
-        bias = load_cycles(machine, entry_beats(machine, Buffer.ACC, channels))
+        uops += [1] * (blocks // tile.threads if shared else blocks)
+        bias = costs.load(Buffer.ACC, product.out[0].extent if tile.bias_stays else co)
+        alu += costs.alu(entries, use_imm=False)
         setup, alu = (bias, alu) if tile.bias_stays else (0, alu + bias)
     return TileWork(
-        load=load,
-        product=gemm_cycles(machine, entries * ci * product.taps),
-        reset=gemm_cycles(machine, entries),
+        load=load + costs.load(Buffer.WGT, co * ci * product.taps),
+        product=costs.gemm(entries * ci * product.taps),
+        reset=costs.gemm(entries),
         epilogue=alu,
-        store=store_cycles(machine, entry_beats(machine, Buffer.OUT, entries)),
+        store=costs.store(entries),
         steps=ceil_div(product.ci, ci),
         rounds=tiles // tile.threads,
         threads=tile.threads,
         setup=setup,
-        kernels=sum(
-            load_cycles(machine, entry_beats(machine, Buffer.UOP, n)) for n in kernels if n
-        ),
+        kernels=sum(costs.load(Buffer.UOP, count) for count in uops),
     )
 
 
