@@ -6,11 +6,11 @@ import machines
 import numpy as np
 import pytest
 from images import Image
+from judged import judged
 
 from simulator.kernels import Kernels
 from simulator.kernels.gemm_plan import plan_products
 from simulator.kernels.tiers import runnable_tiers
-from simulator.reference import ReferenceState, run
 from vta_isa.enums import Buffer
 from vta_isa.insn import finish, gemm, load, records
 
@@ -44,8 +44,8 @@ def filled(machine, rng, inp=None, wgt=None):
 
 def compare(machine, engine, image, insns, hint=""):
     table, dram = records([*insns, finish()]), image.dram()
-    state, kernels = ReferenceState(machine), Kernels(machine, engine)
-    run(table, dram.copy(), state)
+    _, state = judged(machine, table, dram)
+    kernels = Kernels(machine, engine)
     kernels.run(table, dram)
     np.testing.assert_array_equal(kernels.sram(Buffer.ACC), state.acc, err_msg=hint)
 

@@ -6,11 +6,11 @@ import machines
 import numpy as np
 import pytest
 from images import Image
+from judged import judged
 
 from simulator.kernels import Kernels
 from simulator.kernels.numpy_engine import _independent_runs
 from simulator.kernels.tiers import runnable_tiers
-from simulator.reference import ReferenceState, run
 from vta_isa.enums import AluOp, Buffer, Opcode
 from vta_isa.insn import alu, finish, gemm, load, records, store
 
@@ -26,9 +26,9 @@ CASES = [(name, engine) for name in MACHINE_NAMES for engine in engines(name)]
 
 def compare(machine, engine, image, insns, hint=""):
     """Run on both; DRAM and every memory agree."""
-    table, got, want = records([*insns, finish()]), image.dram(), image.dram()
-    state, kernels = ReferenceState(machine), Kernels(machine, engine)
-    run(table, want, state)
+    table, got = records([*insns, finish()]), image.dram()
+    want, state = judged(machine, table, got)
+    kernels = Kernels(machine, engine)
     kernels.run(table, got)
     np.testing.assert_array_equal(got, want, err_msg=hint)
     for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT):
