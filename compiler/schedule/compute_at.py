@@ -9,7 +9,7 @@ from typing import cast
 from vta_isa.errors import ScheduleError
 
 from ..ir.affine import Ranges, interval
-from ..ir.build import ZERO, add, all_of, block, const, less, less_equal, seq, sub, unblock
+from ..ir.build import ZERO, add, block, const, less, less_equal, seq, sub, unblock
 from ..ir.nodes import (
     Alloc,
     Buffer,
@@ -272,18 +272,15 @@ def _restrict(nest: Produce, buffer: Buffer, axes: list[Axis]) -> Produce:
         return node
 
     body = cast(Stmt, resize(body))
-    tests = []
-    for (var, axis), number in zip(cut.items(), _numbers(indices, cut), strict=True):
+    # One test per axis: joined, the loop furthest in would decide where all of them are made, and
+    # stages computed further out would run for elements that do not exist.
+    for var, axis in cut.items():
         index = add(axis.start, var)
         if axis.test_low:
-            tests.append(less_equal(ZERO, index))
+            body = guard(body, less_equal(ZERO, index))
         if axis.test_high:
-            tests.append(less(index, const(buffer.shape[number])))
-    return Produce(nest.name, guard(body, all_of(tests)) if tests else body)
-
-
-def _numbers(indices: tuple[Expr, ...], cut: dict[Var, Axis]) -> list[int]:
-    return [indices.index(var) for var in cut]
+            body = guard(body, less(index, const(buffer.shape[indices.index(var)])))
+    return Produce(nest.name, body)
 
 
 def _destination(nest: Produce, buffer: Buffer) -> tuple[tuple[Expr, ...], tuple[int, ...]]:

@@ -111,6 +111,16 @@ def test_parts_of_the_box_outside_the_tensor_are_skipped():
     assert_unchanged(s, y)
 
 
+def test_stages_further_in_are_skipped_with_the_rows_that_do_not_exist():
+    (y,) = expressions.chain()
+    s = create_schedule(y)
+    s.cache_write("b", "acc")
+    s.compute_at("b.acc", "b", "i")
+    s.tile("y", "i", "j", 4, 4)
+    s.compute_at("b", "y", "j_o")
+    assert_unchanged(s, [y])
+
+
 def test_a_halo_before_the_first_element_is_skipped():
     x = te.placeholder((8,), "int32", "x", axes=("i",))
     a = te.compute((8,), lambda i: x[i] + 1, "a")
