@@ -1,0 +1,91 @@
+"""Rows of a two-dimensional access, cut into AXI bursts."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from vta_isa.machine import Machine
+from vta_isa.microarch import burst_bytes
+
+ROWS_BITS = 16  # of y_size
+
+
+def burst_layout(machine: Machine) -> data.StructLayout:
+    """``address`` in bytes, a multiple of the bus; ``len`` beats minus one."""
+    return data.StructLayout({"address": machine.axi.addr_bits, "len": 8})
+
+
+class BurstSplitter(wiring.Component):
+    """Presents the bursts of ``rows`` rows of ``row_bytes``, ``stride_bytes`` apart, in order.
+
+    ``start`` in cycle s takes the inputs, which matter in no other cycle, and the first burst is
+    presented in s + 1; each further one in the cycle after the one before was taken. ``last`` is
+    high with the last burst. ``start`` may come in the cycle in which that is taken. A burst ends
+    at the row's end or at the next multiple of ``burst_bytes``, so none crosses 4 KiB. No rows: no
+    burst.
+    """
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        bits = machine.axi.addr_bits
+        super().__init__(
+            {
+                "start": In(1),
+                "address": In(bits),
+                "row_bytes": In(bits),  # at least 1 where there are rows
+                "stride_bytes": In(bits),
+                "rows": In(ROWS_BITS),
+                "burst": Out(stream.Signature(burst_layout(machine))),
+                "last": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        machine = self.machine
+        bits = machine.axi.addr_bits
+        skipped = exact_log2(machine.bus_bytes)  # address bits inside a beat
+        cut = exact_log2(burst_bytes(machine) // machine.bus_bytes)  # log2 of the most beats
+
+        row_first = Signal(bits)  # bytes
+        row_last = Signal(bits)
+        stride = Signal(bits)
+        left = Signal(ROWS_BITS)  # rows, the one in progress included
+        beat = Signal(bits - skipped)  # first one of the burst presented
+        last_beat = Signal(bits - skipped)  # of the row
+        boundary = Signal(bits - skipped)  # last beat before the next cut
+        row_done = Signal()
+        end = Signal(bits - skipped)  # last beat of the burst
+
+        m.d.comb += [
+            last_beat.eq(row_last >> skipped),
+            boundary.eq(Cat(Const((1 << cut) - 1, cut), beat[cut:])),
+            row_done.eq(last_beat <= boundary),
+            end.eq(Mux(row_done, last_beat, boundary)),
+            self.burst.valid.eq(left != 0),
+            self.burst.payload.address.eq(Cat(Const(0, skipped), beat)),
+            self.burst.payload.len.eq(end - beat),
+            self.last.eq(row_done & (left == 1)),
+        ]
+        with m.If(self.burst.valid & self.burst.ready):
+            with m.If(row_done):
+                next_row = Signal(bits)
+                m.d.comb += next_row.eq(row_first + stride)
+                m.d.sync += [
+                    row_first.eq(next_row),
+                    row_last.eq(row_last + stride),
+                    beat.eq(next_row >> skipped),
+                    left.eq(left - 1),
+                ]
+            with m.Else():
+                m.d.sync += beat.eq(boundary + 1)
+        with m.If(self.start):
+            m.d.sync += [
+                row_first.eq(self.address),
+                row_last.eq(self.address + self.row_bytes - 1),
+                stride.eq(self.stride_bytes),
+                beat.eq(self.address >> skipped),
+                left.eq(self.rows),
+            ]
+        return m

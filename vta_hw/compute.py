@@ -1,0 +1,225 @@
+"""The compute stage: loads uops and accumulators, multiplies, and combines accumulators."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from vta_isa.enums import AluOp, Buffer, Opcode
+from vta_isa.insn import IMMEDIATE_BITS, INSN_BITS, layouts
+from vta_isa.machine import Machine
+
+from .alu import FORWARDED, Function, TensorAlu, sign_extended, step_layout
+from .bursts import burst_layout
+from .gemm import GemmCore
+from .iterations import Iterations
+from .layouts import Views
+from .loader import Loader
+from .scratchpad import EntryRead, Geometry, Scratchpad, write_entry
+from .stage import Consumer, Producer, StageControl
+
+
+class Compute(wiring.Component):
+    """Executes GEMM, ALU, FINISH and LOADs of UOP and ACC between load and store.
+
+    Timing of a LOAD: Loader. Iteration i of a GEMM or ALU instruction reads its uop in cycle i:
+
+        GEMM   i uop | i+1 indices | i+2 INP, WGT | i+4 multiply, tree | t accumulate | t+1 write
+        ALU    i uop | i+1 indices | i+2 ACC      |                    | t execute    | t+1 write
+
+    where t is i + 5 + adder_tree for GEMM, i + 4 for ALU, and ACC is addressed in t - 2. The ALU
+    proper accumulates for GEMM: sums are its second operand. Operands that one of the last three
+    iterations computes are forwarded, so data never stalls anything. ``write_out`` is what is
+    written to ACC, cut to the bits of OUT by the memory's owner.
+    """
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        self.inp_memory = Geometry.of(machine, Buffer.INP)
+        self.wgt_memory = Geometry.of(machine, Buffer.WGT)
+        self.uop_memory = Geometry.of(machine, Buffer.UOP)
+        self.acc_memory = Geometry.of(machine, Buffer.ACC)
+        super().__init__(
+            {
+                "insns": In(stream.Signature(INSN_BITS)),
+                "from_load": Out(Consumer()),
+                "to_load": Out(Producer()),
+                "from_store": Out(Consumer()),
+                "to_store": Out(Producer()),
+                "request": Out(stream.Signature(burst_layout(machine))),
+                "data": In(machine.axi.data_bits),
+                "valid": In(1),
+                "inp_index": Out(self.inp_memory.index_bits),  # entries are there two cycles later
+                "inp": In(self.inp_memory.entry_bits),
+                "wgt_index": Out(self.wgt_memory.index_bits),
+                "wgt": In(self.wgt_memory.entry_bits),
+                "write_acc": Out(self.acc_memory.write_layout),
+                "start": Out(1),
+                "end": Out(1),
+                "finish": Out(1),  # with `end`: it was a FINISH
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        machine = self.machine
+        m.submodules.control = control = StageControl()
+        m.submodules.loader = loader = Loader(machine, (self.uop_memory, self.acc_memory))
+        m.submodules.iterations = iterations = Iterations(machine)
+        wiring.connect(m, wiring.flipped(self.insns), control.insns)
+        wiring.connect(m, control.from_prev, wiring.flipped(self.from_load))
+        wiring.connect(m, control.to_prev, wiring.flipped(self.to_load))
+        wiring.connect(m, control.from_next, wiring.flipped(self.from_store))
+        wiring.connect(m, control.to_next, wiring.flipped(self.to_store))
+        wiring.connect(m, loader.request, wiring.flipped(self.request))
+
+        # ---- cycle s ----------------------------------------------------------------------------
+        insn = Views(layouts(machine), self.insns.payload)
+        is_finish = Signal()
+        is_alu = Signal()
+        two_tensors = Signal()
+        function = Signal(Function)
+        imm = Signal(signed(IMMEDIATE_BITS))
+        executing = Signal()
+        finished = Signal()  # the last iteration executes
+        m.d.comb += [
+            self.start.eq(control.start),
+            self.end.eq(control.end),
+            self.finish.eq(control.end & is_finish),
+            loader.start.eq(control.start & insn.is_(Opcode.LOAD)),
+            loader.insn.eq(self.insns.payload),
+            loader.data.eq(self.data),
+            loader.valid.eq(self.valid),
+            iterations.start.eq(control.start & iterations.any),
+            iterations.insn.eq(self.insns.payload),
+            control.running.eq(loader.running | executing),
+        ]
+        with m.If(finished):
+            m.d.sync += executing.eq(0)
+        with m.If(control.start):
+            m.d.sync += is_finish.eq(insn.is_(Opcode.FINISH))
+        with m.If(iterations.start):
+            alu = insn.is_(Opcode.ALU)
+            gemm_function = Mux(insn.gemm.reset, Function.ZERO, Function.ADD)
+            m.d.sync += [
+                executing.eq(1),
+                is_alu.eq(alu),
+                two_tensors.eq(alu & ~insn.alu.use_imm),
+                function.eq(Mux(alu, insn.alu.alu_op, gemm_function)),
+                imm.eq(insn.alu.imm),
+            ]
+
+        self._uop_memory(m, loader, iterations)
+        self._pipeline(m, loader, iterations, is_alu, two_tensors, function, imm, finished)
+        return m
+
+    def _uop_memory(self, m: Module, loader: Loader, iterations: Iterations) -> None:
+        geometry = self.uop_memory
+        m.submodules.uops = uops = Scratchpad(geometry)
+        read = uops.reads[0]
+        m.d.comb += [
+            uops.write.eq(loader.write_uop),
+            *(row.eq(iterations.uop_index >> geometry.bank_bits) for row in read.rows),
+        ]
+        if geometry.banks == 1:
+            m.d.comb += iterations.uop.eq(read.data[0])
+        else:
+            bank = Signal(geometry.bank_bits)
+            m.d.sync += bank.eq(iterations.uop_index)
+            m.d.comb += iterations.uop.eq(read.data[bank])
+
+    def _pipeline(
+        self, m: Module, loader, iterations, is_alu, two_tensors, function, imm, finished
+    ) -> None:
+        machine, geometry = self.machine, self.acc_memory
+        readers = 2 if machine.alu.tensor_interval == 1 else 1
+        m.submodules.acc = memory = Scratchpad(geometry, readers)
+        m.submodules.gemm = gemm = GemmCore(machine)
+        m.submodules.alu = alu = TensorAlu(machine)
+        reads = []
+        for i in range(readers):
+            reads.append(EntryRead(geometry))
+            m.submodules[f"read{i}"] = reads[i]
+            m.d.comb += [
+                memory.reads[i].rows.eq(reads[i].rows),
+                reads[i].data.eq(memory.reads[i].data),
+            ]
+
+        item = iterations.item
+        m.d.comb += [
+            self.inp_index.eq(item.src),
+            self.wgt_index.eq(item.wgt),
+            gemm.inp.eq(self.inp),
+            gemm.wgt.eq(self.wgt),
+        ]
+
+        # ---- t - 2: ACC is addressed; GEMM's sums are `latency` cycles behind its operands ------
+        front = Signal.like(item)
+        delayed = item
+        for i in range(gemm.latency):
+            later = Signal.like(item, name=f"delayed{i}")
+            m.d.sync += later.eq(delayed)
+            m.d.sync += later.valid.eq(delayed.valid & ~is_alu)
+            delayed = later
+        m.d.comb += front.eq(Mux(is_alu, item, delayed))
+        if readers == 2:
+            m.d.comb += [reads[0].index.eq(front.dst), reads[1].index.eq(front.src)]
+        else:
+            # With two tensors, dst is read in the cycle before.
+            m.d.comb += reads[0].index.eq(Mux(two_tensors & ~front.early, front.src, front.dst))
+
+        # Which of the last iterations writes what this one reads.
+        steps = [Signal(step_layout(machine), name=f"step{i}") for i in (1, 0)]
+        before = [Signal(len(item.dst), name=f"dst_before{i + 1}") for i in range(FORWARDED)]
+        known = Signal(FORWARDED)  # which of them there were, in this instruction
+
+        def source(index):
+            found = 0
+            for i in reversed(range(FORWARDED)):
+                found = Mux(known[i] & (before[i] == index[: len(item.dst)]), i + 1, found)
+            return found
+
+        m.d.sync += [
+            steps[0].valid.eq(front.valid),
+            steps[0].last.eq(front.last),
+            steps[0].dst.eq(front.dst),
+            steps[0].dst_from.eq(source(front.dst)),
+            steps[0].src_from.eq(Mux(two_tensors, source(front.src), 0)),
+            steps[1].eq(steps[0]),
+        ]
+        with m.If(front.valid):
+            m.d.sync += Cat(before).eq(Cat(front.dst, *before[:-1]))
+            m.d.sync += known.eq(Cat(1, known[:-1]))
+        with m.If(iterations.start):
+            m.d.sync += known.eq(0)
+
+        # ---- t: execute -------------------------------------------------------------------------
+        entry_bits, acc_bits = geometry.entry_bits, machine.bits(Buffer.ACC)
+        constant = sign_extended(imm, entry_bits, acc_bits)
+        if readers == 2:
+            m.d.comb += alu.x.eq(reads[0].entry)
+            second = reads[1].entry
+        else:
+            first = Signal(entry_bits)  # dst, read in the cycle before src
+            m.d.sync += first.eq(reads[0].entry)
+            m.d.comb += alu.x.eq(Mux(two_tensors, first, reads[0].entry))
+            second = reads[0].entry
+        operand = Mux(two_tensors, second, constant)
+        m.d.comb += [
+            alu.step.eq(steps[1]),
+            alu.function.eq(function),
+            alu.y.eq(Mux(is_alu, operand, gemm.sums)),
+            finished.eq(steps[1].valid & steps[1].last),
+        ]
+
+        # ---- t + 1: write; a LOAD never runs at the same time ----------------------------------
+        result = Signal(geometry.write_layout)
+        index = Signal(geometry.index_bits)
+        m.d.comb += [
+            index.eq(alu.index),
+            *write_entry(geometry, result, index, alu.result, alu.written),
+            self.write_acc.eq(Mux(alu.written, result, loader.write_acc)),
+            memory.write.eq(self.write_acc),
+        ]
+
+
+assert set(AluOp) <= {int(op) for op in Function}, "the ALU lacks an operation"

@@ -1,0 +1,193 @@
+"""Reads the instruction stream and deals it out to the command queues."""
+
+from enum import IntEnum
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from vta_isa.enums import Buffer, Opcode
+from vta_isa.insn import INSN_BITS, INSN_BYTES, layouts
+from vta_isa.machine import Machine
+from vta_isa.microarch import BUFFER_CHUNKS, CHUNK_INSNS
+
+from .bursts import BurstSplitter, burst_layout
+from .layouts import Views
+
+COUNT_BITS = 32  # of the number of instructions
+
+
+class Lane(IntEnum):
+    """Index of each command queue."""
+
+    LOAD = 0
+    COMPUTE = 1
+    STORE = 2
+
+
+class Fetch(wiring.Component):
+    """Reads and dispatches ``insn_count`` instructions from ``insn_address``, a multiple of 16.
+
+    ``start`` in cycle 0; the first chunk (an aligned 256-byte block, or what the stream touches of
+    it) is presented in 1. The buffer has two halves; chunk k + 1 is presented in the cycle after
+    both the last grant of chunk k and the dispatch of the last instruction of chunk k - 1. A beat
+    on the bus in cycle b is ``data`` in b + 1, written then, and what it completes is dispatched
+    from b + 2 on: one instruction per cycle, in order, held back while the queue it belongs to is
+    full. ``busy`` from 1 until the last one is dispatched.
+    """
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        super().__init__(
+            {
+                "start": In(1),
+                "insn_address": In(machine.axi.addr_bits),
+                "insn_count": In(COUNT_BITS),
+                "request": Out(stream.Signature(burst_layout(machine))),
+                "data": In(machine.axi.data_bits),
+                "valid": In(1),
+                "insns": Out(stream.Signature(INSN_BITS)).array(len(Lane)),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        self._request_chunks(m)
+        self._dispatch(m)
+        return m
+
+    def _request_chunks(self, m: Module) -> None:
+        machine = self.machine
+        m.submodules.splitter = splitter = BurstSplitter(machine)
+        wiring.connect(m, splitter.burst, wiring.flipped(self.request))
+
+        slots = machine.axi.addr_bits - exact_log2(INSN_BYTES)
+        place = Signal(slots)  # address of the next instruction to request, in instructions
+        left = Signal(COUNT_BITS)  # to request
+        held = Signal(range(BUFFER_CHUNKS + 1))  # chunks requested and not all dispatched
+        self.chunk_done = Signal()  # the last instruction of a chunk is dispatched
+        asking = Signal()  # bursts of a chunk are presented
+        may_ask = Signal()
+
+        room = Signal(range(CHUNK_INSNS + 1))
+        count = Signal(range(CHUNK_INSNS + 1))
+        m.d.comb += [
+            room.eq(CHUNK_INSNS - place[: exact_log2(CHUNK_INSNS)]),
+            count.eq(Mux(left < room, left, room)),
+            may_ask.eq(
+                (left != 0)
+                & ((held != BUFFER_CHUNKS) | self.chunk_done)
+                & (~asking | (self.request.ready & splitter.last))
+            ),
+            splitter.rows.eq(1),
+        ]
+        with m.If(self.start):
+            # The stream's own numbers, before they are in the registers.
+            first = self.insn_address[exact_log2(INSN_BYTES) :]
+            first_room = CHUNK_INSNS - first[: exact_log2(CHUNK_INSNS)]
+            m.d.comb += [
+                room.eq(first_room),
+                count.eq(Mux(self.insn_count < first_room, self.insn_count, first_room)),
+                splitter.start.eq(self.insn_count != 0),
+                splitter.address.eq(self.insn_address),
+                splitter.row_bytes.eq(count << exact_log2(INSN_BYTES)),
+            ]
+            m.d.sync += [
+                place.eq(first + count),
+                left.eq(self.insn_count - count),
+                held.eq(1),
+                asking.eq(1),
+            ]
+        with m.Else():
+            m.d.comb += [
+                splitter.start.eq(may_ask),
+                splitter.address.eq(Cat(Const(0, exact_log2(INSN_BYTES)), place)),
+                splitter.row_bytes.eq(count << exact_log2(INSN_BYTES)),
+            ]
+            m.d.sync += held.eq(held + may_ask - self.chunk_done)
+            with m.If(may_ask):
+                m.d.sync += [place.eq(place + count), left.eq(left - count), asking.eq(1)]
+            with m.Elif(self.request.ready & splitter.last):
+                m.d.sync += asking.eq(0)
+
+    def _dispatch(self, m: Module) -> None:
+        machine = self.machine
+        bus = machine.bus_bytes
+        insns = CHUNK_INSNS * BUFFER_CHUNKS  # in the buffer
+        word_bytes = max(bus, INSN_BYTES)
+        words = insns * INSN_BYTES // word_bytes
+        m.submodules.buffer = buffer = Memory(shape=8 * word_bytes, depth=words, init=[])
+        write = buffer.write_port(granularity=8 * bus)
+        # An instruction is dispatched in the cycle after its last beat was written.
+        read = buffer.read_port(transparent_for=(write,))
+
+        per_word = exact_log2(word_bytes // INSN_BYTES)  # log2 of instructions in a word
+        beats_per_word = exact_log2(word_bytes // bus)
+        beats = insns * INSN_BYTES // bus
+
+        fill = Signal(range(beats))  # place in the buffer of the next beat
+        place = Signal(range(insns))  # of the next instruction to dispatch
+        next_place = Signal(range(insns))
+        left = Signal(COUNT_BITS)  # to dispatch
+        # Beats written, minus those that instructions dispatched and what lies before the first one
+        # fill; in units of the smaller of beat and instruction.
+        unit = min(bus, INSN_BYTES)
+        beat_units, insn_units = bus // unit, INSN_BYTES // unit
+        stock = Signal(signed((insns * INSN_BYTES // unit).bit_length() + 2))
+
+        address = self.insn_address
+        first_beat = address[exact_log2(bus) :] if bus > 1 else address
+        skipped = address[exact_log2(INSN_BYTES) : exact_log2(word_bytes)]
+
+        insn = Signal(INSN_BITS)
+        dispatched = Signal()
+        m.d.comb += [
+            write.addr.eq(fill >> beats_per_word),
+            write.data.eq(Cat([self.data] * (word_bytes // bus))),
+            write.en.eq(self.valid << fill[:beats_per_word] if beats_per_word else self.valid),
+            next_place.eq(place + dispatched),
+            read.addr.eq(next_place >> per_word),
+            insn.eq(
+                Array(read.data.word_select(i, INSN_BITS) for i in range(1 << per_word))[
+                    place[:per_word]
+                ]
+                if per_word
+                else read.data
+            ),
+        ]
+        views = Views(layouts(machine), insn)
+        to_load = views.is_(Opcode.LOAD) & views.buffer_is(Buffer.INP, Buffer.WGT)
+        to_store = views.is_(Opcode.STORE)
+        valid = Signal()
+        m.d.comb += valid.eq((left != 0) & (stock >= insn_units))
+        for lane, here in (
+            (Lane.LOAD, to_load),
+            (Lane.COMPUTE, ~to_load & ~to_store),
+            (Lane.STORE, to_store),
+        ):
+            queue = self.insns[lane]
+            m.d.comb += [queue.valid.eq(valid & here), queue.payload.eq(insn)]
+            with m.If(queue.valid & queue.ready):
+                m.d.comb += dispatched.eq(1)
+
+        m.d.comb += [
+            self.busy.eq(left != 0),
+            self.chunk_done.eq(dispatched & place[: exact_log2(CHUNK_INSNS)].all()),
+        ]
+        m.d.sync += [
+            fill.eq(fill + self.valid),
+            place.eq(next_place),
+            left.eq(left - dispatched),
+            stock.eq(stock + Mux(self.valid, beat_units, 0) - Mux(dispatched, insn_units, 0)),
+        ]
+        with m.If(self.start):
+            m.d.sync += [
+                fill.eq(first_beat),
+                place.eq(address[exact_log2(INSN_BYTES) :]),
+                left.eq(self.insn_count),
+                stock.eq(-skipped if per_word else 0),
+            ]
+        return

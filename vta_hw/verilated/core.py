@@ -1,0 +1,179 @@
+"""The compiled core as a machine: launches streams, keeps SRAM and tokens in between."""
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vta_isa.encoding import as_words, decode_stream
+from vta_isa.enums import Opcode
+from vta_isa.errors import DeadlockError, StreamError
+from vta_isa.insn import INSN_BYTES
+from vta_isa.launch import Launch, Timeline
+from vta_isa.machine import Machine, load_machine
+from vta_isa.microarch import READ_CHANNEL, WRITE_CHANNEL, jitter_key
+
+from .build import library
+
+DONE, QUIET, CYCLE_LIMIT, PROTOCOL = range(4)  # Status in shim.cpp
+SLACK = 1000  # cycles without an event that are no reason to worry
+
+
+class _Launch(ctypes.Structure):
+    """VtaLaunch in shim.cpp."""
+
+    _fields_ = (
+        ("dram", ctypes.c_void_p),
+        ("dram_bytes", ctypes.c_uint64),
+        ("stream", ctypes.c_void_p),
+        *(
+            (name, ctypes.c_uint64)
+            for name in (
+                *("insn_address", "insn_count", "read_latency", "write_latency", "jitter"),
+                *("read_key", "write_key", "quiet_limit", "cycle_limit"),
+            )
+        ),
+        *((name, ctypes.c_void_p) for name in ("dispatch", "start", "end", "stage")),
+        *(
+            (name, ctypes.c_uint64)
+            for name in (
+                *("cycles", "read_beats", "write_beats", "read_bursts", "write_bursts"),
+                *("bad_address", "failed"),
+            )
+        ),
+        ("problem", ctypes.c_char * 128),
+    )
+
+
+class VerilatedCore:
+    """The RTL of one machine, in the shared memory model; SRAM and tokens start out empty.
+
+    Building takes seconds for small machines and half a minute for large ones, the first time.
+    """
+
+    def __init__(self, machine: Machine | str):
+        self.machine = load_machine(machine)
+        self._library = _load(library(self.machine))
+        self._bench = self._library.vta_new()
+
+    def reset(self) -> None:
+        """Forget tokens and whatever was running; SRAM contents stay."""
+        self._library.vta_reset(self._bench)
+
+    def launch(
+        self,
+        stream: bytes | NDArray[np.uint64],
+        dram: NDArray[np.uint8],
+        insn_address: int = 0,
+        *,
+        cycle_limit: int = (1 << 63) - 1,
+    ) -> Launch:
+        """Run ``stream`` on ``dram``, which changes in place.
+
+        The stream is seen by fetch at ``insn_address`` and is no part of ``dram``. Raises
+        DeadlockError when nothing happens any more, StreamError for an access outside ``dram``;
+        what was written until then stays written, and ``reset`` is needed before the next launch.
+        """
+        machine = self.machine
+        words = np.ascontiguousarray(as_words(stream))
+        if insn_address % INSN_BYTES:
+            raise StreamError(
+                f"the stream begins at byte {insn_address:#x}; instructions are aligned to "
+                f"{INSN_BYTES} bytes; place it at a multiple of that"
+            )
+        if dram.dtype != np.uint8 or not dram.flags.c_contiguous:
+            raise StreamError("the DRAM image is a contiguous array of uint8")
+        count = len(words)
+        cycles = {name: np.full(count, -1, dtype=np.int64) for name in ("dispatch", "start", "end")}
+        stage = np.zeros(count, dtype=np.int8)
+        seed = machine.memory.jitter
+        request = _Launch(
+            dram=dram.ctypes.data,
+            dram_bytes=len(dram),
+            stream=words.ctypes.data,
+            insn_address=insn_address,
+            insn_count=count,
+            read_latency=machine.memory.read_latency,
+            write_latency=machine.memory.write_latency,
+            jitter=int(seed is not None),
+            read_key=jitter_key(seed or 0, READ_CHANNEL),
+            write_key=jitter_key(seed or 0, WRITE_CHANNEL),
+            quiet_limit=_longest_quiet(words, machine),
+            cycle_limit=cycle_limit,
+            stage=stage.ctypes.data,
+            **{name: array.ctypes.data for name, array in cycles.items()},
+        )
+        status = self._library.vta_launch(self._bench, ctypes.byref(request))
+        if status == PROTOCOL:
+            raise AssertionError(f"the RTL broke the AXI protocol: {request.problem.decode()}")
+        if status != DONE:
+            waiting = np.flatnonzero(cycles["end"] < 0)
+            first = int(waiting[0]) if len(waiting) else count
+            what = "the cycle limit is reached" if status == CYCLE_LIMIT else "nothing happens"
+            raise DeadlockError(
+                f"{what}: insn {first} has not ended, nor have {len(waiting) - 1} others; stages "
+                "wait for tokens that never come",
+                insn=first,
+            )
+        if request.failed:
+            raise StreamError(
+                f"{request.failed} beats were read or written outside DRAM, the first at byte "
+                f"{request.bad_address:#x}; the image has {len(dram)} bytes"
+            )
+        counters = {
+            "cycles": request.cycles,
+            "dram_read_beats": request.read_beats,
+            "dram_read_bursts": request.read_bursts,
+            "dram_write_beats": request.write_beats,
+            "dram_write_bursts": request.write_bursts,
+        }
+        timeline = Timeline(stage, cycles["dispatch"], cycles["start"], cycles["end"])
+        return Launch(request.cycles, counters, timeline)
+
+    def __del__(self) -> None:
+        if bench := getattr(self, "_bench", None):
+            self._library.vta_delete(bench)
+
+
+def run_rtl(
+    stream: bytes | NDArray[np.uint64],
+    dram: NDArray[np.uint8],
+    machine: Machine | str,
+    *,
+    insn_address: int = 0,
+) -> tuple[NDArray[np.uint8], Launch]:
+    """The DRAM image after one launch of a fresh core, and its cycles; ``dram`` stays as it is."""
+    image = np.array(dram, dtype=np.uint8)
+    launch = VerilatedCore(machine).launch(stream, image, insn_address)
+    return image, launch
+
+
+def _longest_quiet(words: NDArray[np.uint64], machine: Machine) -> int:
+    """Cycles that can pass between two events on the bus or in the stages."""
+    table = decode_stream(words, machine)
+    loops = table[(table["opcode"] == Opcode.GEMM) | (table["opcode"] == Opcode.ALU)]
+    uops = np.maximum(loops["uop_end"].astype(np.int64) - loops["uop_begin"], 0)
+    iterations = (uops * loops["iter_out"] * loops["iter_in"]).max(initial=0)
+    memory = machine.memory
+    # Padding is written quietly, too: at most a buffer full.
+    padding = max(machine.sram.model_dump().values())
+    waits = memory.read_latency + memory.write_latency + padding
+    return int(iterations) * machine.alu.tensor_interval + waits + SLACK
+
+
+@cache
+def _load(path: Path) -> ctypes.CDLL:
+    loaded = ctypes.CDLL(str(path))
+    signatures: dict[str, tuple[Callable[..., object] | None, list[type]]] = {
+        "vta_new": (ctypes.c_void_p, []),
+        "vta_delete": (None, [ctypes.c_void_p]),
+        "vta_reset": (None, [ctypes.c_void_p]),
+        "vta_launch": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p]),
+    }
+    for name, (result, arguments) in signatures.items():
+        getattr(loaded, name).restype = result
+        getattr(loaded, name).argtypes = arguments
+    return loaded

@@ -1,0 +1,328 @@
+// The core in a clock loop with the memory of docs/microarchitecture.md, section 10, behind its AXI
+// ports. One call runs one launch; nothing crosses to Python in between.
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+
+#include "Vtop.h"
+#include "verilated.h"
+
+// Legacy time stamp that Verilated code may ask for.
+double sc_time_stamp() { return 0; }
+
+namespace {
+
+constexpr int BUS_BYTES = VTA_BUS_BYTES;
+constexpr int STAGES = 3;
+constexpr uint32_t OKAY = 0, DECERR = 3;
+constexpr uint32_t INSTRUCTION_ACCESS = 4;  // bit of AxPROT
+constexpr uint64_t PAGE_BYTES = 4096;
+
+// Why a launch ended.
+enum Status : int32_t { DONE = 0, QUIET = 1, CYCLE_LIMIT = 2, PROTOCOL = 3 };
+
+uint32_t hash32(uint32_t x) {
+    x ^= x >> 16;
+    x *= 0x21F0AAADu;
+    x ^= x >> 15;
+    x *= 0x735A2D97u;
+    return x ^ (x >> 15);
+}
+
+// The late beats of one channel: beat n of a launch waits stall(n) cycles longer.
+struct Jitter {
+    bool on;
+    uint32_t key;
+    uint32_t beat = 0;
+    int waiting = -1;  // cycles the current beat still waits; -1 before it is known
+
+    // Called in every cycle in which a beat could move: whether it does.
+    bool moves() {
+        if (!on) return true;
+        if (waiting < 0) {
+            uint32_t mixed = hash32(key ^ beat);
+            waiting = mixed & 7 ? 0 : 1 + (mixed >> 3 & 7);
+        }
+        if (waiting > 0) {
+            --waiting;
+            return false;
+        }
+        waiting = -1;
+        ++beat;
+        return true;
+    }
+};
+
+struct Read {
+    uint64_t address;
+    uint32_t beats;
+    uint64_t earliest;
+    bool instructions;
+};
+
+struct Write {
+    uint64_t address;
+    uint32_t beats;
+};
+
+}  // namespace
+
+extern "C" {
+
+// What a launch is given and what it brings back; the same struct in build.py's ctypes.
+struct VtaLaunch {
+    uint8_t *dram;
+    uint64_t dram_bytes;
+    const uint8_t *stream;
+    uint64_t insn_address;
+    uint64_t insn_count;
+    uint64_t read_latency;
+    uint64_t write_latency;
+    uint64_t jitter;  // 1: beats are late
+    uint64_t read_key;
+    uint64_t write_key;
+    uint64_t quiet_limit;  // cycles without any event after which nothing will happen any more
+    uint64_t cycle_limit;
+    int64_t *dispatch;  // (insn_count,) cycles, -1 where it did not happen
+    int64_t *start;
+    int64_t *end;
+    int8_t *stage;
+    uint64_t cycles;
+    uint64_t read_beats;
+    uint64_t write_beats;
+    uint64_t read_bursts;
+    uint64_t write_bursts;
+    uint64_t bad_address;  // first access outside DRAM, where failed
+    uint64_t failed;       // accesses answered with an error
+    char problem[128];     // what broke the protocol
+};
+
+}  // extern "C"
+
+namespace {
+
+class Bench {
+  public:
+    Bench() : context(new VerilatedContext), top(new Vtop(context.get())) { reset(); }
+    ~Bench() { top->final(); }
+
+    void reset() {
+        top->rst = 1;
+        top->start = 0;
+        top->m_axi_arready = top->m_axi_awready = top->m_axi_wready = 0;
+        top->m_axi_rvalid = top->m_axi_bvalid = 0;
+        for (int i = 0; i < 2; ++i) clock();
+        top->rst = 0;
+    }
+
+    int32_t launch(VtaLaunch &l) {
+        run = &l;
+        reads.clear();
+        writes.clear();
+        responses.clear();
+        read_jitter = Jitter{l.jitter != 0, uint32_t(l.read_key)};
+        write_jitter = Jitter{l.jitter != 0, uint32_t(l.write_key)};
+        for (auto &queue : queued) queue.clear();
+        for (auto &queue : running) queue.clear();
+        dispatched = 0;
+        l.problem[0] = 0;
+        uint64_t quiet = 0;
+        uint64_t last_busy = 0;
+
+        top->insn_address = l.insn_address;
+        top->insn_count = l.insn_count;
+        for (now = 0;; ++now) {
+            top->start = now == 0;
+            drive();
+            top->clk = 0;
+            top->eval();
+            if (now > 0 && !top->busy) break;
+            bool event = sample();
+            last_busy = now;
+            top->clk = 1;
+            top->eval();
+            if (l.problem[0]) return PROTOCOL;
+            quiet = event ? 0 : quiet + 1;
+            if (quiet > l.quiet_limit) return QUIET;
+            if (now >= l.cycle_limit) return CYCLE_LIMIT;
+        }
+        (void)last_busy;
+        top->clk = 1;
+        top->eval();
+        l.cycles = now;
+        return DONE;
+    }
+
+  private:
+    std::unique_ptr<VerilatedContext> context;
+    std::unique_ptr<Vtop> top;
+    VtaLaunch *run = nullptr;
+    uint64_t now = 0;
+    std::deque<Read> reads;
+    std::deque<Write> writes;
+    std::deque<uint64_t> responses;
+    Jitter read_jitter, write_jitter;
+    std::deque<uint64_t> queued[STAGES], running[STAGES];
+    uint64_t dispatched = 0;
+    bool write_moves = false;
+
+    void clock() {
+        top->clk = 0;
+        top->eval();
+        top->clk = 1;
+        top->eval();
+    }
+
+    void complain(const char *text) {
+        if (!run->problem[0]) std::strncpy(run->problem, text, sizeof run->problem - 1);
+    }
+
+    bool in_dram(uint64_t address) {
+        if (address + BUS_BYTES <= run->dram_bytes) return true;
+        // The last beat may reach past the end of an image that is no whole number of beats.
+        if (address < run->dram_bytes) return true;
+        if (!run->failed) run->bad_address = address;
+        ++run->failed;
+        return false;
+    }
+
+    // Bytes of one beat; what lies outside reads as zeros.
+    static void copy_beat(uint8_t *beat, const uint8_t *image, uint64_t size, uint64_t address) {
+        std::memset(beat, 0, BUS_BYTES);
+        if (address < size) {
+            uint64_t bytes = size - address < BUS_BYTES ? size - address : BUS_BYTES;
+            std::memcpy(beat, image + address, bytes);
+        }
+    }
+
+    // Inputs of this cycle, from what happened in earlier ones.
+    void drive() {
+        top->m_axi_arready = 1;
+        top->m_axi_awready = 1;
+        top->m_axi_rvalid = 0;
+        if (!reads.empty() && now >= reads.front().earliest && read_jitter.moves()) {
+            Read &read = reads.front();
+            uint8_t beat[BUS_BYTES];
+            uint32_t response = OKAY;
+            if (read.instructions) {
+                uint64_t base = run->insn_address & ~uint64_t(BUS_BYTES - 1);
+                uint8_t lead = uint8_t(run->insn_address - base);
+                std::memset(beat, 0, BUS_BYTES);
+                for (int i = 0; i < BUS_BYTES; ++i) {
+                    uint64_t place = read.address - base + i - lead;  // wraps before the stream
+                    if (place < 16 * run->insn_count) beat[i] = run->stream[place];
+                }
+            } else if (in_dram(read.address)) {
+                copy_beat(beat, run->dram, run->dram_bytes, read.address);
+            } else {
+                std::memset(beat, 0, BUS_BYTES);
+                response = DECERR;
+            }
+            std::memcpy(&top->m_axi_rdata, beat, BUS_BYTES);
+            top->m_axi_rvalid = 1;
+            top->m_axi_rresp = response;
+            top->m_axi_rlast = read.beats == 1;
+            ++run->read_beats;
+            read.address += BUS_BYTES;
+            if (--read.beats == 0) reads.pop_front();
+        }
+        // WVALID comes from registers: it is known before the clock's low phase is evaluated.
+        write_moves = top->m_axi_wvalid && write_jitter.moves();
+        top->m_axi_wready = write_moves || !top->m_axi_wvalid;
+        top->m_axi_bvalid = !responses.empty() && responses.front() == now;
+        top->m_axi_bresp = OKAY;
+        if (top->m_axi_bvalid) responses.pop_front();
+    }
+
+    // Outputs of this cycle; whether anything happened.
+    bool sample() {
+        bool event = top->m_axi_rvalid || top->m_axi_bvalid;
+        if (top->m_axi_rvalid && !top->m_axi_rready) complain("RREADY is low");
+        if (top->m_axi_arvalid) {
+            Read read{uint64_t(top->m_axi_araddr), uint32_t(top->m_axi_arlen) + 1,
+                      now + run->read_latency, (top->m_axi_arprot & INSTRUCTION_ACCESS) != 0};
+            check(read.address, read.beats);
+            reads.push_back(read);
+            ++run->read_bursts;
+            event = true;
+        }
+        if (top->m_axi_awvalid) {
+            writes.push_back({uint64_t(top->m_axi_awaddr), uint32_t(top->m_axi_awlen) + 1});
+            check(writes.back().address, writes.back().beats);
+            ++run->write_bursts;
+            event = true;
+        }
+        if (top->m_axi_wvalid && top->m_axi_wready) {
+            write_beat();
+            event = true;
+        }
+        return trace() || event;
+    }
+
+    void check(uint64_t address, uint32_t beats) {
+        if (address % BUS_BYTES) complain("a burst is not aligned to the bus");
+        if (address / PAGE_BYTES != (address + beats * BUS_BYTES - 1) / PAGE_BYTES)
+            complain("a burst crosses 4 KiB");
+    }
+
+    void write_beat() {
+        if (writes.empty()) return complain("data is written before its address");
+        Write &write = writes.front();
+        uint64_t strobes = top->m_axi_wstrb;
+        uint8_t beat[BUS_BYTES];
+        std::memcpy(beat, &top->m_axi_wdata, BUS_BYTES);
+        if (in_dram(write.address)) {
+            for (int i = 0; i < BUS_BYTES; ++i) {
+                uint64_t address = write.address + i;
+                if ((strobes >> i & 1) && address < run->dram_bytes) run->dram[address] = beat[i];
+            }
+        }
+        ++run->write_beats;
+        write.address += BUS_BYTES;
+        --write.beats;
+        if ((write.beats == 0) != (top->m_axi_wlast != 0)) complain("WLAST is not the last beat");
+        if (write.beats == 0) {
+            writes.pop_front();
+            responses.push_back(now + run->write_latency);
+        }
+    }
+
+    // Which instruction does what in this cycle.
+    bool trace() {
+        if (!(top->trace_dispatch | top->trace_start | top->trace_end)) return false;
+        for (int stage = 0; stage < STAGES; ++stage) {
+            // An instruction that ends makes room for one that starts later.
+            if (top->trace_end >> stage & 1) {
+                run->end[running[stage].front()] = int64_t(now);
+                running[stage].pop_front();
+            }
+            if (top->trace_start >> stage & 1) {
+                uint64_t number = queued[stage].front();
+                queued[stage].pop_front();
+                running[stage].push_back(number);
+                run->start[number] = int64_t(now);
+            }
+            if (top->trace_dispatch >> stage & 1) {
+                run->dispatch[dispatched] = int64_t(now);
+                run->stage[dispatched] = int8_t(stage + 1);
+                queued[stage].push_back(dispatched++);
+            }
+        }
+        return true;
+    }
+};
+
+}  // namespace
+
+extern "C" {
+
+void *vta_new() { return new Bench; }
+void vta_delete(void *bench) { delete static_cast<Bench *>(bench); }
+void vta_reset(void *bench) { static_cast<Bench *>(bench)->reset(); }
+int32_t vta_launch(void *bench, VtaLaunch *launch) {
+    return static_cast<Bench *>(bench)->launch(*launch);
+}
+
+}  // extern "C"
