@@ -1,7 +1,6 @@
 """The meaning of instructions, generated for one machine and compiled for one host."""
 
 import os
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ from vta_isa.machine import Machine
 from ..order import NO_TOKENS, execution_order, tokens_after
 from .native import NativeEngine
 from .numpy_engine import NumpyEngine
+from .program_order import Tokens, tokens_in_program_order
 from .static_checks import StaticChecks
 from .tiers import choose_tier
 
@@ -45,7 +45,7 @@ class Kernels:
     def __init__(self, machine: Machine, engine: str = "auto"):
         self.machine = machine
         self._check = StaticChecks(machine)
-        self.tokens: Sequence[int] = NO_TOKENS  # left in the four queues, indexed by TokenQueue
+        self.tokens: Tokens = NO_TOKENS  # left in the four queues, indexed by TokenQueue
         if engine == "auto":
             engine = os.environ.get(ENGINE_VARIABLE) or "native"
         self._engine: Engine
@@ -75,10 +75,13 @@ class Kernels:
                 f"{'' if dram.flags.writeable else ', read-only'}"
             )
         self._check(table, len(dram))
-        order = execution_order(table, self.machine, self.tokens)
-        tokens = tokens_after(table, self.tokens)
+        order = np.arange(len(table), dtype=np.int64)
+        tokens = tokens_in_program_order(table, self.tokens, self.machine.queues.token)
+        if tokens is None:
+            order = execution_order(table, self.machine, self.tokens).astype(np.int64)
+            tokens = tokens_after(table, self.tokens)
         image = dram if dram.flags.c_contiguous else np.ascontiguousarray(dram)
-        self._engine.run(table, order.astype(np.int64, copy=False), image)
+        self._engine.run(table, order, image)
         if image is not dram:
             dram[...] = image
         self.tokens = tokens

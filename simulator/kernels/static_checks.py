@@ -4,6 +4,8 @@ They need not say what is wrong, only where to look: instructions that cannot be
 given to the scalar checks, which decide and word the message.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,7 @@ from vta_isa.machine import Machine
 
 from ..checks import LOADABLE, PADS, check_finish, check_static
 
+BLOCK_INSNS = 4096  # half a megabyte of records
 TRANSFER_FIELDS = (
     *("opcode", "pop_prev", "pop_next", "push_prev", "push_next"),
     *("buffer", "sram_base", "dram_base", "y_size", "x_size", "x_stride"),
@@ -40,9 +43,10 @@ class StaticChecks:
         Native code computes addresses from the fields, so a table that no encoding can hold must
         not reach it.
         """
-        _check_fields(table)
-        for number in np.flatnonzero(self._suspects(table, dram_bytes)).tolist():
-            check_static(table[number], number, self.machine, dram_bytes)
+        for first, part in blocks(table):
+            _check_fields(part, first)
+            for place in np.flatnonzero(self._suspects(part, dram_bytes)).tolist():
+                check_static(part[place], first + place, self.machine, dram_bytes)
         check_finish(table)
 
     def _suspects(self, table: NDArray[np.void], dram_bytes: int) -> NDArray[np.bool_]:
@@ -118,31 +122,45 @@ def _dram_span(
     return base * unit, (base + reach) * unit
 
 
-def _check_fields(table: NDArray[np.void]) -> None:
-    """Every field is one an instruction can hold: 32 bits for dram_base, 16 for the others."""
-    if not len(table):
-        return
+def blocks(table: NDArray[np.void]) -> Iterator[tuple[int, NDArray[np.void]]]:
+    """The table in parts that fit the cache, each with the number of its first instruction.
+
+    A column of the table is one value per cache line or two, and many columns are looked at.
+    """
+    for first in range(0, len(table), BLOCK_INSNS):
+        yield first, table[first : first + BLOCK_INSNS]
+
+
+def _check_fields(table: NDArray[np.void], first: int) -> None:
+    """Every field is one an instruction can hold: 32 bits for dram_base, 16 for the others.
+
+    ``first`` is the number of the first instruction.
+    """
     words = np.ascontiguousarray(table).view(np.int32).reshape(len(table), -1)
-    low, high = words.min(axis=0), words.max(axis=0)
-    for name, (kind, offset) in _FIELDS.items():
-        signed = name == "imm"
-        allowed = (-0x8000, 0x7FFF) if signed else (0, 0xFFFF)
-        if kind.itemsize == 8:
-            allowed = (0, 0xFFFFFFFF)
-            column = table[name]
-            found = (int(column.min()), int(column.max()))
-        else:
-            found = (int(low[offset // 4]), int(high[offset // 4]))
-        if found[0] < allowed[0] or found[1] > allowed[1]:
-            wrong = (table[name] < allowed[0]) | (table[name] > allowed[1])
-            number = int(np.argmax(wrong))
+    imm = table["imm"]
+    if not (words & _EXCESS_BITS).any() and (imm == imm.astype(np.int16)).all():
+        return
+    for name, (low, high) in _RANGES.items():
+        wrong = (table[name] < low) | (table[name] > high)
+        if wrong.any():
+            place = int(np.argmax(wrong))
             raise StreamError(
-                f"insn {number}: {name} = {int(table[name][number])} fits no instruction; allowed "
-                f"are {allowed[0]}..{allowed[1]}; encode and decode the stream to find the cause",
-                insn=number,
+                f"insn {first + place}: {name} = {int(table[name][place])} fits no instruction; "
+                f"allowed are {low}..{high}; encode and decode the stream to find the cause",
+                insn=first + place,
             )
 
 
-_FIELDS: dict[str, tuple[np.dtype[np.generic], int]] = {
-    name: (entry[0], entry[1]) for name, entry in (INSN_DTYPE.fields or {}).items()
-}
+_RANGES = {name: (0, 0xFFFF) for name in INSN_DTYPE.names or ()}
+_RANGES |= {"imm": (-0x8000, 0x7FFF), "dram_base": (0, 0xFFFFFFFF)}
+
+
+def _excess_bits() -> NDArray[np.int32]:
+    """Of a record as 32-bit words: the bits that are 0 in every unsigned field within its range."""
+    record = np.zeros((), dtype=INSN_DTYPE)
+    for name, (low, high) in _RANGES.items():
+        record[name] = 0 if low else ~high
+    return record.reshape(1).view(np.int32)
+
+
+_EXCESS_BITS = _excess_bits()
