@@ -1,7 +1,7 @@
 """From what a user names (preset, file, mapping) to the keys of one machine description."""
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import yaml
 from .errors import MachineError
 from .presets import preset_names, preset_path
 from .published import from_published, is_published
+from .strict_yaml import StrictLoader
 from .suggest import nearest
 
 KIND = "machines"
@@ -54,12 +55,12 @@ def _read(path: Path, outer: tuple[Path, ...]) -> dict[str, Any]:
         if path.suffix == ".json":
             keys = json.loads(text, object_pairs_hook=_unique_pairs)
         else:
-            keys = yaml.load(text, Loader=_UniqueKeys)
+            keys = yaml.load(text, Loader=StrictLoader)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise MachineError(f"{where}, {place}: {error.msg}; give a JSON object") from None
     except _RepeatedKey as error:
-        raise MachineError(f"{where}: key {error.args[0]!r} occurs twice; remove one") from None
+        raise MachineError(f"{where}: key {error.args[0]!r} is given twice; remove one") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -114,18 +115,3 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise _RepeatedKey(key)
         keys[key] = value
     return keys
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a repeated key is an error, not a silent override."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, Hashable) and key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} occurs twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)

@@ -147,8 +147,8 @@ def test_a_missing_path_names_the_path(tmp_path: Path) -> None:
     [
         ("gemm: {batch: 3}\n", "gemm.batch = 3 is not a power of two"),
         ("gemm: {batch: 2\n", "line 2, column 1: expected ',' or '}'"),
-        ("gemm: {}\ngemm: {}\n", "line 2, column 1: key 'gemm' occurs twice"),
-        ("sram: {inp: 1, inp: 2}\n", "line 1, column 16: key 'inp' occurs twice"),
+        ("gemm: {}\ngemm: {}\n", "line 2, column 1: key 'gemm' is given twice"),
+        ("sram: {inp: 1, inp: 2}\n", "line 1, column 16: key 'inp' is given twice"),
         ("- 1\n", "holds a list, not a mapping of keys"),
         ("1: 2\n", "1"),
         ("base: nowhere.yaml\n", "no such machine file or preset"),

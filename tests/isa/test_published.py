@@ -117,7 +117,7 @@ def test_a_bad_published_file_is_refused(
     ("text", "message"),
     [
         ('{"LOG_BATCH": 0,}', "line 1, column 17: "),
-        ('{"LOG_BATCH": 0, "LOG_BATCH": 1}', "key 'LOG_BATCH' occurs twice"),
+        ('{"LOG_BATCH": 0, "LOG_BATCH": 1}', "key 'LOG_BATCH' is given twice"),
         ("[]", "holds a list, not a mapping of keys"),
     ],
 )

@@ -1,6 +1,6 @@
 """Workload descriptions: presets, and YAML files of the user's own."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from vta_isa.errors import WorkloadError
 from vta_isa.presets import preset_names, preset_path
+from vta_isa.strict_yaml import StrictLoader
 from vta_isa.suggest import did_you_mean, nearest
 
 from .layers import KINDS, Description, Epilogue, Layer
@@ -71,7 +72,7 @@ def _read(path: Path, where: str | None = None) -> Workload:
             f"{where}: no such workload file; {question}presets: {', '.join(presets)}"
         )
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=StrictLoader)
     except UnicodeDecodeError as error:
         raise WorkloadError(f"{where}: not UTF-8 text at byte {error.start}") from error
     except yaml.YAMLError as error:
@@ -149,17 +150,3 @@ def _what(value: object) -> str:
 
 def _flat(error: yaml.YAMLError) -> str:
     return " ".join(str(error).split())
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key given twice is an error instead of the first value being lost."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[object] = set()
-        for key_node, _ in node.value:
-            if key_node.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key_node.value!r} is given twice", key_node.start_mark
-                )
-            seen.add(key_node.value if isinstance(key_node.value, str) else id(key_node))
-        return super().construct_mapping(node, deep=deep)
