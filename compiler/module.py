@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -71,12 +71,16 @@ class Module:
             raise CompileError(f"there is no form {form!r}; there are {', '.join(self.forms())}")
         return to_text(self.stages[stage])
 
-    def run(self, arrays: Sequence[Array], runtime: Runtime | None = None) -> None:
-        """Execute on ``arrays``, inputs then outputs as in the program's parameters.
+    def run(
+        self, arrays: Sequence[Array] | Mapping[str, Array], runtime: Runtime | None = None
+    ) -> None:
+        """Execute on ``arrays``: by name, or in the order of the program's parameters.
 
         Outputs are written in place. A program that uses the accelerator needs ``runtime``, whose
         launches tell cycles afterwards.
         """
+        if isinstance(arrays, Mapping):
+            arrays = self._by_name(arrays)
         self._check(arrays)
         if not self.uses_accelerator:
             self._run_on_host(arrays)
@@ -91,6 +95,15 @@ class Module:
         self._run_on(runtime, arrays)
 
     # -----------------------------------------------------------------------------------------
+
+    def _by_name(self, arrays: Mapping[str, Array]) -> list[Array]:
+        names = [b.name for b in self.program.params]
+        if sorted(arrays) != sorted(names):
+            raise VtaError(
+                f"{self.program.name} takes arrays named {', '.join(names)}, "
+                f"got {', '.join(arrays)}"
+            )
+        return [arrays[name] for name in names]
 
     def _check(self, arrays: Sequence[Array]) -> None:
         params = self.program.params
@@ -171,7 +184,7 @@ class Module:
 
 
 def _memories(program: Program, machine: Machine) -> dict[str, Memory]:
-    """The DRAM buffers whose scalars are narrower than a byte, and the memory they feed or drain."""
+    """DRAM buffers whose scalars are narrower than a byte, and the memory they feed or drain."""
     found: dict[str, Memory] = {}
     for stmt in walk(program.body):
         match stmt:

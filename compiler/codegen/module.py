@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import Program
+from ..ir.nodes import COMMAND, Program
 from .expressions import ERROR_FLAG
 from .statements import Scope, Statements, calls_runtime, device_buffers, host_buffers
 from .writer import FunctionWriter, ModuleWriter
@@ -26,7 +26,7 @@ def emit_llvm(program: Program) -> str:
     code = Statements(out, scope)
     on_device, on_host = device_buffers(program.body), host_buffers(program.body)
     if calls_runtime(program.body):
-        scope.variables["cmd"] = code.runtime("VTATLSCommandHandle", [])
+        scope.variables[COMMAND.name] = code.runtime("VTATLSCommandHandle", [])
     for i, buffer in enumerate(program.params):
         scope.handles[buffer.name] = f"%p{i}"
         if buffer.name not in on_device:

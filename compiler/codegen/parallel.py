@@ -34,10 +34,7 @@ def _parallel_for(function: int, environment: int, extent: int) -> None:
         body(environment, 0, extent)
         return
     bounds = [extent * i // chunks for i in range(chunks + 1)]
-    running = [
-        _pool().submit(body, environment, begin, end)
-        for begin, end in pairwise(bounds)
-    ]
+    running = [_pool().submit(body, environment, begin, end) for begin, end in pairwise(bounds)]
     for part in running:
         part.result()
 

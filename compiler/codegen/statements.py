@@ -10,6 +10,7 @@ from vta_isa import CompileError
 from vta_runtime.calls import CALLS
 
 from ..ir.nodes import (
+    COMMAND,
     Alloc,
     Buffer,
     Call,
@@ -136,7 +137,7 @@ class Statements:
         The environment is an array of 64-bit words: loop variables, then buffer addresses.
         """
         out, scope = self.out, self.scope
-        names = list(scope.variables)
+        names = [name for name in scope.variables if name != COMMAND.name]
         buffers = list(scope.pointers)
         environment = out.slot(f"[{max(1, len(names) + len(buffers))} x i64]")
         for at, name in enumerate(names):
@@ -191,7 +192,7 @@ class Statements:
     # -- the runtime --------------------------------------------------------------------------
 
     def command(self) -> str:
-        return self.scope.variables["cmd"]
+        return self.scope.variables[COMMAND.name]
 
     def runtime(self, name: str, operands: list[str]) -> str:
         """A call of the runtime with operands of its types."""

@@ -365,6 +365,10 @@ class Call(Stmt):
     args: tuple[Expr | Buffer, ...]
 
 
+COMMAND = Var("cmd", "handle")
+"""The calling thread's command queue, the first argument of most calls."""
+
+
 # ---------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from vta_isa.enums import AluOp
 
 from ..ir.build import const, seq
 from ..ir.nodes import (
+    COMMAND,
     Alloc,
     Buffer,
     Call,
@@ -25,13 +26,9 @@ from ..ir.nodes import (
     UopKernel,
     UopLoop,
     UopPush,
-    Var,
 )
 from ..ir.visit import map_program, map_stmt
 from .accesses import MEMORY_OF
-
-COMMAND = Var("cmd", "handle")
-"""The calling thread's command queue, the first argument of most calls."""
 
 WAIT_CYCLES = 1 << 31  # how long to wait for the accelerator: as the published compiler does
 

@@ -50,7 +50,7 @@ def check(program: Program, arrays: dict[str, NDArray]) -> dict[str, NDArray]:
     expected = {name: array.copy() for name, array in arrays.items()}
     run(program, expected)
     got = {name: array.copy() for name, array in arrays.items()}
-    build(program, TINY).run([got[b.name] for b in program.params])
+    build(program, TINY).run(got)
     for name, array in expected.items():
         np.testing.assert_array_equal(got[name], array, err_msg=name)
     return got
@@ -349,6 +349,8 @@ def test_wrong_arguments_are_named() -> None:
     good = np.zeros(4, "int32")
     with pytest.raises(VtaError, match=r"test takes 2 arrays \(x, out\), got 1"):
         module.run([good])
+    with pytest.raises(VtaError, match="test takes arrays named x, out, got x, y"):
+        module.run({"x": good, "y": good})
     with pytest.raises(VtaError, match=r"test: out is int8\[4\], expected int32\[4\]"):
         module.run([good, np.zeros(4, "int8")])
     with pytest.raises(VtaError, match=r"test: x is int32\[5\], expected int32\[4\]"):
