@@ -3,19 +3,19 @@
 import random
 from itertools import count
 
+import numpy as np
 import pytest
 from machine_ir import check_order, execute
 
+from compiler import intrinsics
 from compiler.ir.build import const, floormod, seq
 from compiler.ir.nodes import (
     Alloc,
     Binary,
     BinaryOp,
     Buffer,
-    Coproc,
     DmaLoad,
     DmaStore,
-    Emit,
     For,
     If,
     Intrinsic,
@@ -23,25 +23,19 @@ from compiler.ir.nodes import (
     Program,
     Region,
     Scope,
-    Seq,
     Stmt,
     Store,
-    Synchronize,
     TensorCall,
     Var,
 )
 from compiler.ir.printer import to_text
-from compiler.ir.visit import walk
 from compiler.passes.hoist import hoist_allocations
 from compiler.passes.peel import peel_reductions
 from compiler.passes.stages import mark_stages
 from compiler.passes.synchronize import synchronize_dram
 from compiler.passes.tokens import insert_tokens
 from compiler.passes.virtual_threads import interleave_virtual_threads
-from compiler import intrinsics
 from vta_isa import load_machine
-
-import numpy as np
 
 TINY = load_machine("tiny")
 GEMM, RESET = intrinsics.gemm(TINY), intrinsics.gemm_reset(TINY)
@@ -130,7 +124,12 @@ class Trees:
 
     def tree(self, depth: int, shared: list[Buffer], loops: list[Var], threaded: bool) -> Stmt:
         """A subtree with buffers of its own; it may read what it shares with other threads."""
-        own = [inp(self.fresh("i")), wgt(self.fresh("w")), acc(self.fresh("a")), acc(self.fresh("b"))]
+        own = [
+            inp(self.fresh("i")),
+            wgt(self.fresh("w")),
+            acc(self.fresh("a")),
+            acc(self.fresh("b")),
+        ]
         used = own[: self.rng.randint(3, 4)]
         stmt = self.block(depth, used, shared, loops, threaded)
         for buffer in own:

@@ -9,7 +9,7 @@ import pytest
 from machine_ir import execute
 
 from compiler.intrinsics import alu, gemm, gemm_reset
-from compiler.ir.build import add, const, floordiv, floormod, mul, sub
+from compiler.ir.build import add, const, floordiv, floormod, less, mul, sub
 from compiler.ir.nodes import (
     Buffer,
     Expr,
@@ -183,8 +183,6 @@ def test_outer_variables_are_parameters() -> None:
 
 
 def test_a_branch_stays_outside_of_the_kernel() -> None:
-    from compiler.ir.build import less
-
     guarded = If(
         less(V["a"], const(2)), nest({"b": 4}, call(gemm_reset(TINY), index(("a", 4), ("b", 1))))
     )

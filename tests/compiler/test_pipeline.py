@@ -25,9 +25,11 @@ from compiler.ir.nodes import (
     Load,
     LoopKind,
     Program,
+    Region,
     Scope,
     Stmt,
     Store,
+    TensorCall,
     Var,
 )
 from compiler.module import Module, build
@@ -352,8 +354,6 @@ def mixed(kind: LoopKind = LoopKind.SERIAL) -> Program:
             body = For(var, extent, body, kind if var is loops[0] else LoopKind.SERIAL)
         return body
 
-    from compiler.ir.nodes import Region, TensorCall
-
     i = Var("call")
     region = Region(chip, (i, const(0), const(0)), (1, 1, 4))
     steps = [
@@ -400,8 +400,6 @@ def test_many_parameters_of_a_kernel() -> None:
     chip = Buffer("chip", (n * m, 1, 4), "int32", Scope.ACC)
     machine = TINY.replace(sram={"acc": "4 KiB"})
     one = Buffer("one", (1, 1, 4), "int32", Scope.ACC)
-    from compiler.ir.nodes import Region, TensorCall
-
     i, j, b, o, l, p, q = (Var(name) for name in ("i", "j", "b", "o", "l", "p", "q"))  # noqa: E741
     zero = const(0)
     load_all = For(l, n * m, For(p, 1, For(q, 4, Store(chip, (l, p, q), Load(table, (l, p, q))))))
@@ -423,8 +421,8 @@ def test_many_parameters_of_a_kernel() -> None:
     np.testing.assert_array_equal(got.reshape(-1, 1, 4), arrays["table"].astype("int8"))
 
 
-def test_an_accelerator_cannot_be_written_by_threads_of_the_host() -> None:
-    """A parallel loop with instructions inside runs serially: one queue serves one thread."""
+def test_a_parallel_loop_around_instructions_runs_serially() -> None:
+    """One queue serves one thread; loops of the host beside them stay parallel."""
     program = mixed(LoopKind.PARALLEL)
     arrays = random_arrays(program)
     runtime = Runtime(ReferenceDevice(TINY, memory_bytes=1 << 20))

@@ -171,12 +171,9 @@ class _Runner:
     def load(self, dma: DmaLoad, env: dict[str, int], stage: Stage | None) -> None:
         sram = self.entries(dma.sram)
         dram = self.arrays[dma.dram.name].reshape(-1, *dma.sram.shape[-2:])
-        at, offset, xs, ys, stride, xb, xa, yb, ya = (
-            self.value(e, env)
-            for e in (dma.sram_index, dma.dram_offset, dma.x_size, dma.y_size, dma.x_stride)
-            + dma.x_pad
-            + dma.y_pad
-        )
+        shape = (dma.sram_index, dma.dram_offset, dma.x_size, dma.y_size, dma.x_stride)
+        fields = (*shape, *dma.x_pad, *dma.y_pad)
+        at, offset, xs, ys, stride, xb, xa, yb, ya = (self.value(e, env) for e in fields)
         assert xs > 0, "x_size 0 is a no-op"
         assert max(xs, ys, stride) < 1 << 16
         assert min(xs, ys, stride, xb, xa, yb, ya) >= 0
@@ -357,4 +354,3 @@ def _check_host(events: list[Event], note: str) -> None:
             reads |= event.reads
             writes |= event.writes
     assert not writes, f"not synchronized at the end: {sorted(writes)[:4]} {note}"
-
