@@ -26,7 +26,7 @@ and as JSON. Values that depend on the machine are those of `default`.
 - Registers are 32-bit words, little-endian, in 4096 bytes of addresses. A register of 64 bits is
   two words, the low one first.
 - Only whole words are accessed. A write without all four byte strobes, an address that is not a
-  multiple of 4, an address without a register, and a write to a word of which nothing can be
+  multiple of 4, an address without a register, and a write to a register of which nothing can be
   written are answered with SLVERR: a read gives 0, a write changes nothing. Nothing hangs.
 - A counter is read when its turn comes, some 50 cycles later at most. Its two words are read one
   after the other; while the machine is busy a carry may pass between them.
