@@ -41,7 +41,7 @@ class TileKernel:
     """One weight tile, or the part of it that fits a register, and the rows it is applied to.
 
     Rows are cut into blocks of up to 16. With ``batch`` 1 they are the entries of the innermost
-    loop, else the rows of one entry.
+    loop; else the rows of one entry, or of all entries where they lie one behind the other.
     """
 
     def __init__(self, fn: Function, layout: Layout, rows: Rows):
@@ -53,7 +53,11 @@ class TileKernel:
             # One destination for all rows: each must see what the one before stored.
             most = fn.select(fn.compare("eq", rows.acc_stride, 0), 1, MAX_ROWS)
         else:
-            self.pieces, count = rows.count, str(layout.batch)
+            dense_acc = fn.compare("eq", rows.acc_stride, layout.acc_bytes)
+            dense_inp = fn.compare("eq", rows.inp_stride, layout.inp_bytes)
+            dense = fn.binary("and", dense_acc, dense_inp, "i1")
+            self.pieces = fn.select(dense, 1, rows.count)
+            count = fn.select(dense, fn.mul(rows.count, layout.batch), layout.batch)
             self.acc_stride = str(layout.acc_bytes // layout.batch)
             self.inp_stride = str(layout.inp_bytes // layout.batch)
             most = str(MAX_ROWS)
