@@ -8,11 +8,11 @@ from dataclasses import replace
 from vta_isa.errors import ScheduleError
 
 from ..ir.build import seq
-from ..ir.nodes import Buffer, Produce, Program, Stmt, Var
+from ..ir.nodes import Buffer, LoopKind, Produce, Program, Stmt, Var
 from ..ir.visit import rename_loops, replace_buffers
 from . import copies
 from .naive import INIT
-from .nests import find_buffer, nests_of, replace_stage, short_name, stage_loops, tidy
+from .nests import find_buffer, nests_of, replace_stage, short_name, stage_loops, tidy, where
 
 
 def apply(program: Program, tensor: str, scope: str, axes: Sequence[str]) -> Program:
@@ -26,6 +26,8 @@ def apply(program: Program, tensor: str, scope: str, axes: Sequence[str]) -> Pro
     nests = nests_of(program, tensor)
     if not nests:
         raise ScheduleError(f"{tensor}: an input is not computed; use cache_read")
+    for nest in nests:
+        _require_no_threads(nest)
     cache = copies.buffer_in(program, buffer, scope)
     copy = copies.nest(program, cache, buffer, buffer, axes)
     body = program.body
@@ -35,6 +37,15 @@ def apply(program: Program, tensor: str, scope: str, axes: Sequence[str]) -> Pro
         made: list[Stmt] = [moved, copy] if last else [moved]
         body = replace_stage(body, nest.name, _always(seq(made)))
     return tidy(replace(program, body=copies.allocate_beside(program, body, tensor, cache)))
+
+
+def _require_no_threads(nest: Produce) -> None:
+    for loop in stage_loops(nest):
+        if loop.kind is LoopKind.VTHREAD:
+            raise ScheduleError(
+                f"{where(nest.name, loop)}: its virtual threads would share the copy; "
+                "call cache_write before vthread"
+            )
 
 
 def _always(stmt: Stmt) -> Callable[[Produce], Stmt]:

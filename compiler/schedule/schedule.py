@@ -99,7 +99,7 @@ class Schedule:
     ) -> tuple[str, str]:
         """Two nested loops for one; returns their names, outer first."""
         name = _name(stage)
-        self._become(split.apply(self.program, name, loop, factor=factor, nparts=nparts))
+        self.program = split.apply(self.program, name, loop, factor=factor, nparts=nparts)
         given = (("factor", factor), ("nparts", nparts))
         self._record("split", name, loop, **{k: v for k, v in given if v is not None})
         return f"{loop}_o", f"{loop}_i"
@@ -109,27 +109,27 @@ class Schedule:
     ) -> tuple[str, str, str, str]:
         """Two nested loops as blocks; returns (x_o, y_o, x_i, y_i), the order they stand in."""
         name = _name(stage)
-        self._become(tile.apply(self.program, name, x, y, x_factor, y_factor))
+        self.program = tile.apply(self.program, name, x, y, x_factor, y_factor)
         self._record("tile", name, x, y, x_factor, y_factor)
         return f"{x}_o", f"{y}_o", f"{x}_i", f"{y}_i"
 
     def fuse(self, stage: Stage, a: str, b: str) -> str:
         """One loop for two directly nested ones; returns its name."""
         name = _name(stage)
-        self._become(fuse.apply(self.program, name, a, b))
+        self.program = fuse.apply(self.program, name, a, b)
         self._record("fuse", name, a, b)
         return f"{a}_{b}"
 
     def reorder(self, stage: Stage, *loops: str) -> None:
         """The named loops in this order, in the places they have now."""
         name = _name(stage)
-        self._become(reorder.apply(self.program, name, *loops))
+        self.program = reorder.apply(self.program, name, *loops)
         self._record("reorder", name, *loops)
 
     def rename(self, stage: Stage, loop: str, name: str) -> str:
         """Another name for a loop."""
         of = _name(stage)
-        self._become(rename.apply(self.program, of, loop, name))
+        self.program = rename.apply(self.program, of, loop, name)
         self._record("rename", of, loop, name)
         return name
 
@@ -152,7 +152,7 @@ class Schedule:
     def annotate(self, stage: Stage, loop: str, key: str, value: object) -> None:
         """Attach a note to a loop."""
         name = _name(stage)
-        self._become(annotate.apply(self.program, name, loop, key, value))
+        self.program = annotate.apply(self.program, name, loop, key, value)
         self._record("annotate", name, loop, key, value)
 
     # -- stages -------------------------------------------------------------------------------
@@ -160,13 +160,13 @@ class Schedule:
     def compute_at(self, stage: Stage, consumer: Stage, loop: str) -> None:
         """Compute a stage inside a loop of its consumer, as much as one iteration needs."""
         name, reader = _name(stage), _name(consumer)
-        self._become(compute_at.apply(self.program, name, reader, loop))
+        self.program = compute_at.apply(self.program, name, reader, loop)
         self._record("compute_at", name, reader, loop)
 
     def compute_inline(self, stage: Stage) -> None:
         """Compute the elements of a stage wherever they are read."""
         name = _name(stage)
-        self._become(compute_inline.apply(self.program, name))
+        self.program = compute_inline.apply(self.program, name)
         self._record("compute_inline", name)
 
     def cache_read(self, tensor: Stage, scope: str, consumers: Iterable[Stage]) -> str:
@@ -175,7 +175,7 @@ class Schedule:
         given = [consumers] if isinstance(consumers, (str, Tensor)) else consumers
         stages = [_name(stage) for stage in given]
         axes = self._axes_of(name)
-        self._become(cache_read.apply(self.program, name, scope, stages, axes))
+        self.program = cache_read.apply(self.program, name, scope, stages, axes)
         self._axes[f"{name}.{scope}"] = axes
         self._record("cache_read", name, str(scope), stages)
         return f"{name}.{scope}"
@@ -184,7 +184,7 @@ class Schedule:
         """Compute ``tensor`` in ``scope`` and copy it out; returns the new stage, tensor.scope."""
         name = _name(tensor)
         axes = self._axes_of(name)
-        self._become(cache_write.apply(self.program, name, scope, axes))
+        self.program = cache_write.apply(self.program, name, scope, axes)
         self._axes[f"{name}.{scope}"] = axes
         self._record("cache_write", name, str(scope))
         return f"{name}.{scope}"
@@ -192,13 +192,13 @@ class Schedule:
     def set_scope(self, stage: Stage, scope: str) -> None:
         """Put the buffer of a stage into a memory: global, inp, wgt or acc."""
         name = _name(stage)
-        self._become(set_scope.apply(self.program, name, scope))
+        self.program = set_scope.apply(self.program, name, scope)
         self._record("set_scope", name, str(scope))
 
     def tensorize(self, stage: Stage, loop: str, intrinsic: Intrinsic) -> None:
         """Replace a nest, from ``loop`` inwards, by the intrinsic that means the same."""
         name = _name(stage)
-        self._become(tensorize.apply(self.program, name, loop, intrinsic))
+        self.program = tensorize.apply(self.program, name, loop, intrinsic)
         self._record("tensorize", name, loop, intrinsic)
 
     # -- how a step is taken ------------------------------------------------------------------
@@ -210,11 +210,8 @@ class Schedule:
     def _mark(
         self, name: str, apply: Callable[[Program, str, str], Program], stage: Stage, loop: str
     ) -> None:
-        self._become(apply(self.program, _name(stage), loop))
+        self.program = apply(self.program, _name(stage), loop)
         self._record(name, _name(stage), loop)
-
-    def _become(self, program: Program) -> None:
-        self.program = program
 
     def _record(self, primitive: str, *args: object, **options: object) -> None:
         self.steps.append(Step(primitive, args, tuple(options.items())))

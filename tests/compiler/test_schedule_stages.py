@@ -455,6 +455,14 @@ def test_virtual_threads_have_their_own_buffers():
     assert_unchanged(s, outputs)
 
 
+def test_a_copy_is_made_before_there_are_virtual_threads():
+    s = create_schedule(expressions.matmul())
+    s.vthread("y", "m")
+    assert refused(lambda: s.cache_write("y", "global")) == (
+        "y.m (extent 5): its virtual threads would share the copy; call cache_write before vthread"
+    )
+
+
 def test_virtual_threads_do_not_add_to_one_output():
     x = te.placeholder((4, 6), "int32", "x")
     k = te.reduce_axis(6, "k")
