@@ -123,7 +123,8 @@ class Module:
     def _native(self) -> NativeCode:
         from .codegen.link import link
 
-        return link(self.llvm, len(self.program.params))
+        computes = bool(host_buffers(self.stages["calls"].body))
+        return link(self.llvm, len(self.program.params), computes=computes)
 
     @property
     def _written(self) -> set[str]:
