@@ -104,7 +104,7 @@ def synthesize_machine(
     for line in _findings(figures, chosen):
         print(line)
     if routed:
-        print_table(_path_table(routed))
+        print_table(_path_table(routed, top.value))
 
 
 def _area_table(figures: "Synthesis", family: "Family", machine: str, depth: int) -> "Table":
@@ -145,7 +145,7 @@ def _findings(figures: "Synthesis", family: "Family") -> Iterator[str]:
         yield "LUT: logic and memory, without packing two small functions into one LUT"
 
 
-def _path_table(routed: "Route") -> "Table":
+def _path_table(routed: "Route", top: str) -> "Table":
     from rich import box
     from rich.table import Table
 
@@ -160,7 +160,8 @@ def _path_table(routed: "Route") -> "Table":
     table.add_column("module")
     table.add_column("ns", justify="right")
     for module, delay_ns in routed.path_modules:
-        table.add_row(module or "(ports)", f"{delay_ns:.2f}")
+        where = "(scan register)" if module is None else module or top
+        table.add_row(where, f"{delay_ns:.2f}")
     return table
 
 

@@ -1,8 +1,8 @@
 """The FPGA families: how Yosys is called for each, and what its cells cost.
 
-A cell costs what it occupies in the vendor's own utilisation report. For xc7 that is "Slice LUTs" of
-Vivado, logic and memory together, which is how the published machine was counted; Vivado also packs
-two small functions into one LUT, which is not counted on here, so these figures are upper bounds.
+A cell costs what it occupies in the vendor's own utilisation report. For xc7 that is "Slice LUTs"
+of Vivado, logic and memory together, which is how the published machine was counted. Vivado also
+packs two small functions into one LUT, which is not counted on here: these are upper bounds.
 """
 
 import re

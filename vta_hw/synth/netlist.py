@@ -1,15 +1,15 @@
 """Whose is a cell of the finished netlist?
 
-The design is flattened before it is optimised and mapped: the figures are those of the machine as it
-would be built, with nothing lost at module boundaries, which keeping the hierarchy would cost. So the
-module of a cell has to be found afterwards.
+The design is flattened before it is optimised and mapped: the figures are those of the machine as
+it would be built, with nothing lost at module boundaries, which keeping the hierarchy would cost.
+So the module of a cell has to be found afterwards.
 
-- Before anything is flattened, every cell gets the name of its module as its ``src`` attribute, and a
-  multiplication gets its own name. Yosys carries ``src`` through most passes: registers, carry
+- Before anything is flattened, every cell gets the name of its module as its ``src`` attribute, and
+  a multiplication gets its own name. Yosys carries ``src`` through most passes: registers, carry
   chains and DSP blocks still have it at the end.
 - Memories keep their name, which begins with the path of their module.
-- LUTs come out of ABC and have neither. A LUT belongs to the module of what it feeds: of the nearest
-  cells behind it that have a module, the one that most of them have.
+- LUTs come out of ABC and have neither. A LUT belongs to the module of what it feeds: of the
+  nearest cells behind it that have a module, the one that most of them have.
 """
 
 from collections import Counter

@@ -28,7 +28,7 @@ TARGET_MHZ = 100
 class Step:
     """One hop of the critical path: ``delay_ns`` in a cell, or on the way to it."""
 
-    module: str  # path of the cell's module
+    module: str | None  # path of the cell's module; None for the registers around the component
     cell: str
     kind: str  # "clk-to-q", "logic", "routing", "setup"
     delay_ns: float
@@ -47,9 +47,9 @@ class Route:
     bitstream: bytes
 
     @property
-    def path_modules(self) -> list[tuple[str, float]]:
+    def path_modules(self) -> list[tuple[str | None, float]]:
         """Modules along the critical path, in order, with the delay in and towards each, in ns."""
-        parts: list[tuple[str, float]] = []
+        parts: list[tuple[str | None, float]] = []
         for step in self.critical_path:
             if parts and parts[-1][0] == step.module:
                 parts[-1] = (step.module, parts[-1][1] + step.delay_ns)
@@ -156,8 +156,8 @@ def _critical_path(
     return steps
 
 
-def _owner(cell: str, owners: Mapping[str, str | None]) -> str:
+def _owner(cell: str, owners: Mapping[str, str | None]) -> str | None:
     """nextpnr puts suffixes behind the names of cells that it packs together."""
     while cell and cell not in owners:
         cell = cell[: max(cell.rfind("$"), cell.rfind("_"), 0)]
-    return owners.get(cell) or ""
+    return owners.get(cell)

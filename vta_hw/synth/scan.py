@@ -10,10 +10,10 @@ INSTANCE = "scanned"  # of the component inside
 class Scan(wiring.Component):
     """A component between shift registers.
 
-    Every input comes from a register that shifts along ``scan_in``. Every output goes to a register;
-    ``capture`` copies those to a second one, which otherwise shifts towards ``scan_out``. So every
-    path through the component's ports begins or ends in a register beside it, and place and route
-    reports the clock of the component and not of pads.
+    Every input comes from a register that shifts along ``scan_in``. Every output goes to a
+    register; ``capture`` copies those to a second one, which otherwise shifts towards ``scan_out``.
+    So every path through the component's ports begins or ends in a register beside it, and place
+    and route reports the clock of the component and not of pads.
     """
 
     scan_in: In(1)

@@ -14,7 +14,7 @@ from .netlist import MARK, Netlist
 from .report import Area, MemoryUse, Multiplication, Synthesis, module_tree
 from .tools import Progress, run_yosys, version
 
-SCRIPT_VERSION = "1"  # change it when figures are derived from the netlist in another way
+SCRIPT_VERSION = "2"  # change it when figures are derived from the netlist in another way
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,11 @@ def synthesize(
 
 
 def map_to(text: str, family: Family, *, top: str, inside: str, progress: Progress) -> Mapped:
-    """Runs Yosys on RTLIL text, and finds out whose every cell is. Figures are those of the instance
-    ``inside`` of the top module; of the top itself where that is empty."""
+    """Runs Yosys on RTLIL text, and finds out whose every cell is.
+
+    Figures are those of the instance ``inside`` of the top module; of the top itself where that is
+    empty.
+    """
     progress(f"synthesising {top} for {family.name}")
     with tempfile.TemporaryDirectory(prefix="vta-synth-") as name:
         folder = Path(name)
@@ -125,11 +128,15 @@ def _read(design: dict, log: str, text: str, family: Family, top: str, inside: s
         # Parts of a name may begin with a backslash.
         if (path := rtlil_text.instance_path(name.replace("\\", ""), inside)) is not None
     }
-    multiplications = [
-        Multiplication(path, product.bits, blocks[f"{product.module}{MARK}{product.cell}"])
-        for product in rtlil_text.products(text)
-        if (path := paths[product.module]) is not None
-    ]
+    multiplications = []
+    for product in rtlil_text.products(text):
+        dsp = blocks[f"{product.module}{MARK}{product.cell}"]
+        if not dsp and blocks[product.module]:
+            # Merged with an addition, a product loses its name, but not its module.
+            blocks[product.module] -= 1
+            dsp = 1
+        if (path := paths[product.module]) is not None:
+            multiplications.append(Multiplication(path, product.bits, dsp))
     synthesis = Synthesis(
         top,
         family.name,
