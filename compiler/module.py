@@ -18,7 +18,7 @@ from .codegen.statements import device_buffers, host_buffers
 from .ir.nodes import Buffer, DmaLoad, DmaStore, Program
 from .ir.printer import to_text
 from .ir.visit import walk
-from .passes.accesses import MEMORY_OF
+from .passes.accesses import MEMORY_OF, accesses
 from .pipeline import lower
 
 if TYPE_CHECKING:
@@ -126,9 +126,10 @@ class Module:
         computes = bool(host_buffers(self.stages["calls"].body))
         return link(self.llvm, len(self.program.params), computes=computes)
 
-    @property
+    @cached_property
     def _written(self) -> set[str]:
-        return {b.name for b in self.program.outputs}
+        written = {*self.program.outputs, *accesses(self.stages["dma"].body).writes}
+        return {b.name for b in written}
 
     def _run_on_host(self, arrays: Sequence[Array]) -> None:
         # Native code may assume that parameters do not overlap: work on copies where they could.

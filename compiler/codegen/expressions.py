@@ -81,7 +81,7 @@ class Expressions:
 
     def load(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         at = self.address(buffer, indices)
-        loaded = self.out.let(f"load {memory_type(buffer.dtype)}, ptr {at}")
+        loaded = self.out.let(f"load {memory_type(buffer.dtype)}, ptr {at}{self.out.access}")
         return self.out.let(f"icmp ne i8 {loaded}, 0") if buffer.dtype == "bool" else loaded
 
     def store(self, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> None:
@@ -89,7 +89,7 @@ class Expressions:
         if buffer.dtype == "bool":
             result = self.out.let(f"zext i1 {result} to i8")
         at = self.address(buffer, indices)
-        self.out.do(f"store {memory_type(buffer.dtype)} {result}, ptr {at}")
+        self.out.do(f"store {memory_type(buffer.dtype)} {result}, ptr {at}{self.out.access}")
 
     # -- choice -------------------------------------------------------------------------------
 

@@ -100,15 +100,23 @@ class Statements:
     # -- control ------------------------------------------------------------------------------
 
     def loop(self, loop: For) -> None:
+        """Iterations of vectorized and parallel loops are independent of each other.
+
+        LLVM is told so of the accesses to buffers, which is all it needs; telling it to vectorize
+        would let it reorder floating-point sums.
+        """
         if loop.kind is LoopKind.PARALLEL and not calls_runtime(loop.body):
             self.parallel(loop)
             return
-        properties = {
-            LoopKind.UNROLL: ('!"llvm.loop.unroll.full"',),
-            LoopKind.VECTORIZE: ('!"llvm.loop.vectorize.enable", i1 true',),
-        }.get(loop.kind)
-        metadata = self.out.module.loop_metadata(*properties) if properties else ""
-        self.out.loop("0", str(loop.extent), lambda i: self.iteration(loop, i), metadata)
+        out, metadata, around = self.out, "", self.out.access
+        if loop.kind is LoopKind.UNROLL:
+            metadata = out.module.loop_metadata('!"llvm.loop.unroll.full"')
+        elif loop.kind is LoopKind.VECTORIZE:
+            group = out.module.access_group()
+            metadata = out.module.loop_metadata(f'!"llvm.loop.parallel_accesses", {group}')
+            out.access = f", !llvm.access.group {group}"
+        out.loop("0", str(loop.extent), lambda i: self.iteration(loop, i), metadata)
+        out.access = around
 
     def iteration(self, loop: For, index: str) -> None:
         name = loop.var.name

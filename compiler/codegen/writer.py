@@ -35,6 +35,12 @@ class ModuleWriter:
         self._metadata[own] = f"!{own} = distinct !{{{', '.join(refs)}}}"
         return f"!llvm.loop !{own}"
 
+    def access_group(self) -> str:
+        """A name for the memory accesses of one loop."""
+        own = len(self._metadata)
+        self._metadata.append(f"!{own} = distinct !{{}}")
+        return f"!{own}"
+
     def text(self) -> str:
         return "\n\n".join([*self.parts, *self.declared.values(), "\n".join(self._metadata)]) + "\n"
 
@@ -48,6 +54,7 @@ class FunctionWriter:
         self.lines: list[str] = []
         self.entry: list[str] = []  # stack slots, which belong into the first block
         self.block = "entry"
+        self.access = ""  # what loads and stores of buffers carry: the access group of their loop
         self._numbers = count()
 
     def let(self, text: str) -> str:

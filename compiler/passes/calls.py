@@ -102,8 +102,8 @@ def _uop(push: UopPush) -> Call:
     emit = push.emit
     mode = 0 if emit.mode == "gemm" else 1
     opcode = 0 if emit.alu_op is None else int(AluOp(emit.alu_op))
-    operation = (const(opcode), const(emit.imm is not None), const(emit.imm or 0))
+    operation = (const(opcode), const(int(emit.imm is not None)), const(emit.imm or 0))
     return Call(
         "VTAUopPush",
-        (const(mode), const(emit.reset), push.dst, push.src, push.wgt, *operation),
+        (const(mode), const(int(emit.reset)), push.dst, push.src, push.wgt, *operation),
     )

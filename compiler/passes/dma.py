@@ -234,6 +234,7 @@ class _Transfer:
         dram_form = self._flat(self.dram, dram_at)
         self.sram_base, sram_steps = self._split(sram_form, moving, self.sram)
         self.dram_base, dram_steps = self._split(dram_form, moving, self.dram)
+        self.outer_conditions: list[Expr] = []
         bounds = self._bounds(conditions, moving)
         self.axes = self._axes(sram_steps, dram_steps, bounds)
 
@@ -342,6 +343,9 @@ class _Transfer:
                 continue
             form = linear(margin)
             own = [t for t in form.terms if variables(t) & moving]
+            if not own:  # decided by the loops around: the copy is data as a whole or not at all
+                self.outer_conditions.append(condition)
+                continue
             if len(own) != 1 or not isinstance(own[0], Var):
                 raise self.error(
                     f"the condition {to_text(condition)} is not a bound of one loop of the copy"
@@ -476,6 +480,9 @@ class _Transfer:
         offset = self._at(self.dram_base, outer, "dram_step")
         offset = add(offset, mul(px.before, const(x.dram_step)))
         offset = add(offset, mul(py.before, const(y.dram_step)))
+        if not self._never_empty(py.size):
+            # Where no row is taken, the row that would come first may lie before the buffer.
+            offset = self._extreme(BinaryOp.MAX, [const(0), offset])
         load = DmaLoad(
             self.sram,
             sram_index,
@@ -496,8 +503,8 @@ class _Transfer:
         return If(all_of(inside), load, self._zeros(sram_index, x, y))
 
     def _inside(self, outer: list[_Axis]) -> list[Expr]:
-        """Conditions under which an iteration of the outer loops has data at all."""
-        conditions: list[Expr] = []
+        """Conditions under which an iteration of the loops around has data at all."""
+        conditions = list(self.outer_conditions)
         for axis in outer:
             if axis.bounds is not None:
                 if axis.bounds.low != const(0):

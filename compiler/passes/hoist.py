@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from ..ir.build import block, seq
-from ..ir.nodes import Alloc, Buffer, For, LoopKind, Produce, Program, Scope, Seq, Stmt
-from ..ir.visit import map_children, map_program
+from ..ir.nodes import (
+    Alloc,
+    Buffer,
+    DmaLoad,
+    DmaStore,
+    For,
+    LoopKind,
+    Produce,
+    Program,
+    Seq,
+    Stmt,
+    TensorCall,
+)
+from ..ir.visit import map_children, map_program, walk
 
 
 def hoist_allocations(program: Program) -> Program:
@@ -15,8 +27,8 @@ def hoist_allocations(program: Program) -> Program:
             alloc a                               for i in range(4):
               produce a: ...                        ...
 
-    A virtual thread owns its buffers; so does an iteration of a parallel loop, of which only DRAM
-    buffers can be meant. Everything else goes to the top of the function: each scratchpad buffer
+    A virtual thread owns its buffers; so does an iteration of a parallel loop of the host.
+    Everything else goes to the top of the function: each scratchpad buffer
     gets a range of its own whatever its lifetime, because a range could be shared only where
     tokens order its users. ``Produce`` names have done their work and go.
     """
@@ -38,13 +50,15 @@ def _lift(stmt: Stmt, buffers: list[Buffer]) -> Stmt:
             return _lift(body, buffers)
         case Seq(stmts):
             return seq(_lift(s, buffers) for s in stmts)
-        case For(var, extent, body, kind, annotations) if kind in _OWNERS:
+        case For(var, extent, body, kind, annotations) if _owns_buffers(stmt):
             inner: list[Buffer] = []
             lifted = _lift(body, inner)
-            owned = [b for b in inner if _OWNERS[kind] or b.scope is Scope.GLOBAL]
-            buffers.extend(b for b in inner if b not in owned)
-            return For(var, extent, block(owned, [lifted]), kind, annotations)
+            return For(var, extent, block(inner, [lifted]), kind, annotations)
     return map_children(stmt, lambda n: _lift(n, buffers) if isinstance(n, Stmt) else n)
 
 
-_OWNERS = {LoopKind.VTHREAD: True, LoopKind.PARALLEL: False}  # owns scratchpad buffers too?
+def _owns_buffers(loop: For) -> bool:
+    """Parallel loops with instructions inside run serially: there is one queue."""
+    if loop.kind is LoopKind.PARALLEL:
+        return not any(isinstance(s, (DmaLoad, DmaStore, TensorCall)) for s in walk(loop))
+    return loop.kind is LoopKind.VTHREAD

@@ -47,7 +47,7 @@ from compiler.ir.nodes import (
     UopPush,
     Var,
 )
-from compiler.passes.accesses import accesses
+from compiler.passes.accesses import Accesses, accesses
 from vta_isa.enums import AluOp, Stage
 
 Array = NDArray[Any]
@@ -87,6 +87,12 @@ class _Runner:
     def __init__(self, machine: Machine):
         self.machine = machine
         self.arrays = machine.arrays
+        self.known: dict[int, tuple[Stmt, Accesses]] = {}  # the statement keeps its id in use
+
+    def touched(self, stmt: Stmt) -> Accesses:
+        if id(stmt) not in self.known:
+            self.known[id(stmt)] = stmt, accesses(stmt)
+        return self.known[id(stmt)][1]
 
     def value(self, expr: Expr, env: dict[str, int]) -> Any:
         match expr:
@@ -138,7 +144,7 @@ class _Runner:
             case Store(buffer, indices, value):
                 at = tuple(self.value(i, env) for i in indices)
                 assert all(0 <= i < n for i, n in zip(at, buffer.shape, strict=True)), (buffer, at)
-                touched = accesses(stmt)
+                touched = self.touched(stmt)
                 self.arrays[buffer.name][at] = self.value(value, env)
                 reads = frozenset((b.name, 0) for b in touched.reads)
                 self.event(None, "host", reads, frozenset({(buffer.name, 0)}))
