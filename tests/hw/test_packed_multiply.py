@@ -38,6 +38,10 @@ def test_other_widths_are_exact_for_all_operands(x_bits: int, y_bits: int) -> No
         assert (low == y[:, None] * x).all()
 
 
+def expected(operands: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    return [(x * low, x * high) for x, low, high in operands]
+
+
 def products(x_bits: int, y_bits: int, operands: list[tuple[int, int, int]]) -> list[tuple]:
     """``(low, high)`` of the component for every ``(x, y_low, y_high)``."""
     component = PackedMultiply(x_bits, y_bits)
@@ -60,7 +64,7 @@ def products(x_bits: int, y_bits: int, operands: list[tuple[int, int, int]]) -> 
 
 def test_component_with_extreme_bytes() -> None:
     operands = list(itertools.product((-128, -127, -1, 0, 1, 126, 127), repeat=3))
-    assert products(8, 8, operands) == [(x * low, x * high) for x, low, high in operands]
+    assert products(8, 8, operands) == expected(operands)
 
 
 @pytest.mark.parametrize(("x_bits", "y_bits"), [(1, 1), (2, 3), (4, 2), (3, 3)])
@@ -68,11 +72,11 @@ def test_component_with_all_small_operands(x_bits: int, y_bits: int) -> None:
     x_range = range(-(1 << (x_bits - 1)), 1 << (x_bits - 1))
     y_range = range(-(1 << (y_bits - 1)), 1 << (y_bits - 1))
     operands = list(itertools.product(x_range, y_range, y_range))
-    assert products(x_bits, y_bits, operands) == [(x * l, x * h) for x, l, h in operands]
+    assert products(x_bits, y_bits, operands) == expected(operands)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_component_with_random_bytes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     operands = [tuple(map(int, triple)) for triple in rng.integers(-128, 128, (10_000, 3))]
-    assert products(8, 8, operands) == [(x * l, x * h) for x, l, h in operands], f"seed {seed}"
+    assert products(8, 8, operands) == expected(operands), f"seed {seed}"

@@ -1,5 +1,6 @@
 """Verilog in, shared library out; built once per content."""
 
+import ast
 import hashlib
 import os
 import shutil
@@ -65,10 +66,28 @@ def _key(machine: Machine) -> str:
     verilator = (_verilator_root() / "bin" / "verilator_bin").stat()
     tools = (amaranth.__version__, verilator.st_size, verilator.st_mtime_ns, VERILATOR, COMPILER)
     digest = hashlib.sha256(f"{machine.hash} {tools}".encode())
-    for folder in (Path(vta_isa.__file__).parent, Path(__file__).parents[1], SHIM.parent):
-        for source in sorted([*folder.glob("*.py"), *folder.glob("*.cpp")]):
-            digest.update(source.read_bytes())
+    sources = [*Path(vta_isa.__file__).parent.glob("*.py"), *_behind("verilog")]
+    for source in (*sorted(sources), SHIM, Path(__file__)):
+        digest.update(source.read_bytes())
     return digest.hexdigest()[:32]
+
+
+def _behind(module: str) -> set[Path]:
+    """The sources of our package that ``module`` imports, directly or not, its own included."""
+    package = Path(__file__).parents[1]
+    found: set[Path] = set()
+    names = [module]
+    while names:
+        path = package / f"{names.pop()}.py"
+        if path in found:
+            continue
+        found.add(path)
+        names += [
+            node.module
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+        ]
+    return found
 
 
 def _verilator_root() -> Path:

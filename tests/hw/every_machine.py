@@ -1,0 +1,42 @@
+"""Random programs and vectors on every machine; compiling them all takes many minutes.
+
+Not collected by default: ``pytest tests/hw/every_machine.py``, a part of it with ``-k int4``.
+"""
+
+import json
+from pathlib import Path
+
+import machines
+import numpy as np
+import pytest
+from programs import Program, random_program
+from rtl_checks import check, needs_compiler
+
+from vta_hw.verilated import VerilatedCore, run_rtl
+from vta_isa.encoding import decode_stream
+from vta_isa.machine import load_machine
+
+pytestmark = needs_compiler
+
+VECTORS = sorted((Path(__file__).parents[1] / "vectors").iterdir())
+
+
+@pytest.mark.parametrize("name", machines.NAMES)
+def test_random_programs(name):
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 6])
+        machine = machines.machine(name)
+        if seed % 2:
+            machine = machine.replace(memory={"jitter": seed, "read_latency": 5 * seed})
+        program = random_program(rng, machine)
+        check(VerilatedCore(machine), program, 16 * int(rng.integers(64)))
+
+
+@pytest.mark.parametrize("folder", VECTORS, ids=lambda folder: folder.name)
+def test_vectors(folder):
+    machine = load_machine(json.loads((folder / "meta.json").read_text())["config"])
+    stream = np.frombuffer((folder / "insn.bin").read_bytes(), dtype="<u8").reshape(-1, 2)
+    before = np.fromfile(folder / "dram.bin", dtype=np.uint8)
+    check(VerilatedCore(machine), Program(stream, before, machine, decode_stream(stream, machine)))
+    dram, _ = run_rtl(stream, before, machine)
+    np.testing.assert_array_equal(dram, np.fromfile(folder / "dram_out.bin", dtype=np.uint8))

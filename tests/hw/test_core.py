@@ -1,0 +1,140 @@
+"""The whole core: bits as the reference computes them, cycles as the simulator says.
+
+These machines are compiled in every test run; every_machine.py has the others.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import machines
+import numpy as np
+import pytest
+from programs import Program, random_program
+from rtl_checks import check, needs_compiler
+
+from vta_hw.verilated import VerilatedCore, run_rtl
+from vta_isa.encoding import decode_stream, encode_stream
+from vta_isa.enums import Buffer, Stage
+from vta_isa.errors import DeadlockError, StreamError
+from vta_isa.insn import finish, load, noop, records, store
+from vta_isa.machine import load_machine
+
+pytestmark = needs_compiler
+
+VECTORS = sorted((Path(__file__).parents[1] / "vectors").iterdir())
+
+# Small, and unlike the presets wherever a machine can be: banks in every memory, sub-byte scalars,
+# two rows, late memory, a second ACC read port.
+ODD = {
+    "name": "odd",
+    "gemm": {"batch": 2, "block_in": 2, "block_out": 8},
+    "types": {"inp": "int4", "wgt": "int2", "out": "int4"},
+    "sram": {"uop": "512 B", "inp": "512 B", "wgt": "512 B", "acc": "4 KiB"},
+    "axi": {"data_bits": 256, "burst_beats": 8, "outstanding_reads": 3, "addr_bits": 40},
+    "queues": {"command": 3, "token": 2},
+    "alu": {"tensor_interval": 1},
+    "memory": {"read_latency": 11, "write_latency": 3, "jitter": 5},
+}
+
+
+@cache
+def machine(name):
+    return load_machine(ODD) if name == "odd" else machines.machine(name)
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("name", ["tiny", "odd"])
+def test_random_programs(name, seed):
+    rng = np.random.default_rng([seed, 3])
+    program = random_program(rng, machine(name))
+    check(VerilatedCore(machine(name)), program, 16 * int(rng.integers(64)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs_on_the_default_machine(seed):
+    rng = np.random.default_rng([seed, 4])
+    program = random_program(rng, machine("default"))
+    check(VerilatedCore(machine("default")), program, 16 * int(rng.integers(64)))
+
+
+def vector(folder):
+    """The program of a vector, the image it leaves, the machine it was made for."""
+    wanted = load_machine(json.loads((folder / "meta.json").read_text())["config"])
+    stream = np.frombuffer((folder / "insn.bin").read_bytes(), dtype="<u8").reshape(-1, 2)
+    before, after = (
+        np.fromfile(folder / name, dtype=np.uint8) for name in ("dram.bin", "dram_out.bin")
+    )
+    return Program(stream, before, wanted, decode_stream(stream, wanted)), after
+
+
+def of_the_default_machine(folder):
+    return vector(folder)[0].machine.hash == machine("default").hash
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "folder", [f for f in VECTORS if of_the_default_machine(f)], ids=lambda folder: folder.name
+)
+def test_vectors(folder):
+    program, after = vector(folder)
+    check(VerilatedCore(program.machine), program)
+    dram, _ = run_rtl(program.stream, program.dram, program.machine)
+    np.testing.assert_array_equal(dram, after)
+
+
+def test_most_vectors_are_for_the_default_machine():
+    assert sum(map(of_the_default_machine, VECTORS)) == 9
+
+
+@pytest.mark.parametrize("jitter", range(6))
+def test_late_memory_changes_cycles_as_predicted(jitter):
+    # The memory is no part of the RTL: one library serves every latency.
+    late = machine("tiny").replace(
+        memory={"read_latency": 1 + 9 * jitter, "write_latency": 1 + jitter, "jitter": jitter}
+    )
+    program = random_program(np.random.default_rng([jitter, 5]), late)
+    check(VerilatedCore(late), program, 48)
+
+
+def test_sram_and_tokens_stay_from_launch_to_launch():
+    tiny = machine("tiny")
+    core = VerilatedCore(tiny)
+    unit, out = tiny.entry_bytes(Buffer.ACC), tiny.entry_bytes(Buffer.OUT)
+    dram = np.arange(16 * unit, dtype=np.uint8)
+    first = [load(Buffer.ACC, sram_base=3, dram_base=2, x_size=4, push_next=True), finish()]
+    second = [store(sram_base=3, dram_base=0, x_size=4, pop_prev=True, push_prev=True)]
+    second += [finish(pop_next=True)]
+    expected = dram.copy()
+    core.launch(encode_stream(records(first), tiny), dram)
+    np.testing.assert_array_equal(dram, expected)
+    core.launch(encode_stream(records(second), tiny), dram)
+    accumulators = expected[2 * unit : 6 * unit].view("<i4")
+    expected[: 4 * out] = accumulators.astype(np.int8).view(np.uint8)
+    np.testing.assert_array_equal(dram, expected)
+
+
+def test_a_stream_that_waits_for_ever_is_a_deadlock():
+    tiny = machine("tiny")
+    core = VerilatedCore(tiny)
+    stuck = encode_stream(records([noop(Stage.LOAD, pop_next=True), finish(pop_prev=True)]), tiny)
+    with pytest.raises(DeadlockError, match="insn 0 has not ended"):
+        core.launch(stuck, np.zeros(64, dtype=np.uint8))
+    core.reset()
+    idle = encode_stream(records([finish()]), tiny)
+    assert core.launch(idle, np.zeros(64, dtype=np.uint8)).cycles > 0
+
+
+def test_an_access_outside_dram_is_reported():
+    tiny = machine("tiny")
+    insns = [load(Buffer.INP, sram_base=0, dram_base=100, x_size=1, push_next=True)]
+    stream = encode_stream(records([*insns, finish(pop_prev=True)]), tiny)
+    with pytest.raises(StreamError, match=r"outside DRAM, the first at byte 0x190"):
+        run_rtl(stream, np.zeros(64, dtype=np.uint8), tiny)
+
+
+def test_a_misplaced_stream_is_refused():
+    stream = encode_stream(records([finish()]), machine("tiny"))
+    with pytest.raises(StreamError, match="aligned to 16"):
+        run_rtl(stream, np.zeros(64, dtype=np.uint8), machine("tiny"), insn_address=8)

@@ -1,0 +1,53 @@
+"""Runs a program on the compiled RTL and compares everything with the simulator."""
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from programs import Program
+
+from simulator.reference import ReferenceState, run
+from simulator.timing import simulate
+from vta_hw.verilated import VerilatedCore
+from vta_hw.verilated.build import missing_tools
+from vta_isa.assembly import format_stream
+from vta_isa.launch import Launch
+
+needs_compiler = pytest.mark.skipif(
+    bool(missing_tools()), reason=f"the RTL cannot be compiled without {', '.join(missing_tools())}"
+)
+
+
+def check(core: VerilatedCore, program: Program, insn_address: int = 0) -> Launch:
+    """The whole DRAM image, and dispatch, start and end of every instruction, are as computed.
+
+    ``core`` is fresh or as good as that: the program finds no tokens and reads nothing that earlier
+    launches left in SRAM. A failing program is saved as assembly; the message says where.
+    """
+    want, dram = program.dram.copy(), program.dram.copy()
+    run(program.table, want, ReferenceState(program.machine))
+    timing = simulate(program.table, program.machine, insn_address=insn_address)
+    launch = core.launch(program.stream, dram, insn_address)
+    wrong = [f"DRAM byte {i:#x}" for i in np.flatnonzero(dram != want)[:4]]
+    for what in ("stage", "dispatch", "start", "end"):
+        mine, theirs = getattr(launch.timeline, what), getattr(timing.timeline, what)
+        wrong += [
+            f"{what} of insn {i}: RTL {mine[i]}, simulator {theirs[i]}"
+            for i in np.flatnonzero(mine != theirs)[:1]
+        ]
+    for name, value in launch.counters.items():
+        if value != timing.counters[name]:
+            wrong.append(f"{name}: RTL {value}, simulator {timing.counters[name]}")
+    assert not wrong, f"{'; '.join(wrong)}; the program is {save(program)}"
+    return launch
+
+
+def save(program: Program) -> Path:
+    """The program as assembly in a file of its own."""
+    text = format_stream(program.stream, program.machine)
+    name = hashlib.sha256(text.encode()).hexdigest()[:12]
+    path = Path(tempfile.gettempdir()) / f"vta-{program.machine.name}-{name}.s"
+    path.write_text(text)
+    return path
