@@ -35,7 +35,7 @@ from ..ir.nodes import (
 )
 from ..ir.printer import to_text
 from ..ir.simplify import simplify
-from ..ir.visit import map_children, map_program, variables
+from ..ir.visit import map_children, map_program, variables, walk
 from .accesses import MEMORY_OF
 
 MAX_SIZE = (1 << 16) - 1  # x_size, y_size and x_stride have 16 bits
@@ -54,22 +54,24 @@ def inject_dma(program: Program, machine: Machine) -> Program:
                 A[y0 + y - 1, x, b, k] if 1 <= y0 + y
                 else 0
 
-    The value is a load of the other side, or zero outside a box of the indices; a load may widen
-    8-bit scalars into ``acc``, a store narrows. The two dimensions of a transfer are found by
+    The value is a load of the other side, or zero outside a box of the indices, or zero everywhere;
+    a load may widen 8-bit scalars into ``acc``, a store narrows. The two dimensions of a transfer are found by
     merging axes that are contiguous on both sides; what is left stays a loop around it. Padding
     that changes from iteration to iteration is an expression of the outer loops.
     """
-    return map_program(program, lambda body: _visit(body, {}, machine))
+    anywhere = next((param for param in program.params if param.scope is Scope.GLOBAL), None)
+    return map_program(program, lambda body: _visit(body, {}, machine, anywhere))
 
 
-def _visit(stmt: Stmt, ranges: Ranges, machine: Machine) -> Stmt:
+def _visit(stmt: Stmt, ranges: Ranges, machine: Machine, anywhere: Buffer | None) -> Stmt:
+    """``anywhere`` is what a LOAD names that reads nothing."""
     nest = _copy_nest(stmt)
     if nest is not None:
-        return _Transfer(stmt, nest, ranges, machine).lower()
+        return _Transfer(stmt, nest, ranges, machine, anywhere).lower()
     match stmt:
         case For(var, extent, body):
             inner = {**ranges, var: (0, extent - 1)}
-            return replace(stmt, body=_visit(body, inner, machine))
+            return replace(stmt, body=_visit(body, inner, machine, anywhere))
         case Store(buffer) if buffer.scope is not Scope.GLOBAL:
             raise CompileError(
                 _message(stmt, f"{buffer.name} is on chip, the host cannot write it")
@@ -77,7 +79,9 @@ def _visit(stmt: Stmt, ranges: Ranges, machine: Machine) -> Stmt:
         case Store(value=value) if _scratch_loads(value):
             name = _scratch_loads(value)[0].buffer.name
             raise CompileError(_message(stmt, f"{name} is on chip, the host cannot read it"))
-    return map_children(stmt, lambda n: _visit(n, ranges, machine) if isinstance(n, Stmt) else n)
+    return map_children(
+        stmt, lambda n: _visit(n, ranges, machine, anywhere) if isinstance(n, Stmt) else n
+    )
 
 
 def _message(stmt: Stmt, reason: str) -> str:
@@ -120,23 +124,7 @@ def _copy_nest(stmt: Stmt) -> _Nest | None:
 
 
 def _scratch_loads(value: Expr) -> list[Load]:
-    found = [value] if isinstance(value, Load) and value.buffer.scope is not Scope.GLOBAL else []
-    for child in _operands(value):
-        found.extend(_scratch_loads(child))
-    return found
-
-
-def _operands(value: Expr) -> list[Expr]:
-    match value:
-        case Cast(a):
-            return [a]
-        case Select(cond, a, b):
-            return [cond, a, b]
-        case Binary(_, a, b):
-            return [a, b]
-        case Load(_, indices):
-            return list(indices)
-    return []
+    return [n for n in walk(value) if isinstance(n, Load) and n.buffer.scope is not Scope.GLOBAL]
 
 
 def _source(value: Expr) -> Expr:
@@ -207,16 +195,23 @@ class _Part:
 class _Transfer:
     """One copy nest on its way to instructions."""
 
-    def __init__(self, stmt: Stmt, nest: _Nest, ranges: Ranges, machine: Machine):
+    def __init__(
+        self, stmt: Stmt, nest: _Nest, ranges: Ranges, machine: Machine, anywhere: Buffer | None
+    ):
         self.stmt = stmt
         self.nest = nest
         self.ranges = {**ranges, **{var: (0, extent - 1) for var, extent in nest.loops}}
         value = nest.store.value
         source = _source(value)
+        self.loads = nest.store.buffer.scope is not Scope.GLOBAL
+        to = nest.store.buffer, nest.store.indices
+        # All padding: as if read from an image of the scratchpad, which is then never read.
+        self.all_zero = self.loads and source == Const(0, to[0].dtype) and anywhere is not None
+        if self.all_zero:
+            source = Load(replace(to[0], scope=Scope.GLOBAL), to[1])
         if not isinstance(source, Load):
             raise self.error("the value is not a plain copy of one buffer")
-        self.loads = nest.store.buffer.scope is not Scope.GLOBAL
-        to, taken = (nest.store.buffer, nest.store.indices), (source.buffer, source.indices)
+        taken = source.buffer, source.indices
         (self.sram, sram_at), (self.dram, dram_at) = (to, taken) if self.loads else (taken, to)
         if self.dram.scope is not Scope.GLOBAL:
             raise self.error(f"{self.sram.name} and {self.dram.name} are both on chip")
@@ -236,6 +231,8 @@ class _Transfer:
         self.dram_base, dram_steps = self._split(dram_form, moving, self.dram)
         self.outer_conditions: list[Expr] = []
         bounds = self._bounds(conditions, moving)
+        if self.all_zero and anywhere is not None:
+            self.dram = anywhere
         self.axes = self._axes(sram_steps, dram_steps, bounds)
 
     def error(self, reason: str) -> CompileError:
@@ -474,9 +471,11 @@ class _Transfer:
         return base
 
     def _load(self, x: _Axis, y: _Axis, outer: list[_Axis]) -> Stmt:
+        sram_index = self._simple(self._at(self.sram_base, outer, "sram_step"))
+        if self.all_zero:
+            return self._zeros(sram_index, x, y)
         px, py = self._part(x), self._part(y)
         stride = y.dram_step if y.extent > 1 else x.extent
-        sram_index = self._simple(self._at(self.sram_base, outer, "sram_step"))
         offset = self._at(self.dram_base, outer, "dram_step")
         offset = add(offset, mul(px.before, const(x.dram_step)))
         offset = add(offset, mul(py.before, const(y.dram_step)))
