@@ -55,9 +55,9 @@ def inject_dma(program: Program, machine: Machine) -> Program:
                 else 0
 
     The value is a load of the other side, or zero outside a box of the indices, or zero everywhere;
-    a load may widen 8-bit scalars into ``acc``, a store narrows. The two dimensions of a transfer are found by
-    merging axes that are contiguous on both sides; what is left stays a loop around it. Padding
-    that changes from iteration to iteration is an expression of the outer loops.
+    a load may widen 8-bit scalars into ``acc``, a store narrows. The two dimensions of a transfer
+    are found by merging axes that are contiguous on both sides; what is left stays a loop around
+    it. Padding that changes from iteration to iteration is an expression of the outer loops.
     """
     anywhere = next((param for param in program.params if param.scope is Scope.GLOBAL), None)
     return map_program(program, lambda body: _visit(body, {}, machine, anywhere))
@@ -513,25 +513,16 @@ class _Transfer:
         return conditions
 
     def _zeros(self, sram_index: Expr, x: _Axis, y: _Axis) -> Stmt:
-        """A LOAD of padding only: x_size must not be 0, that would be a no-op; y_size may."""
-        if y.extent > 2 * MAX_PAD:
-            raise self.error(
-                f"a tile of {y.extent} rows may lie in the padding as a whole; "
-                f"a LOAD can fill at most {2 * MAX_PAD} with zeros"
-            )
-        zero, rows = const(0), min(y.extent, MAX_PAD)
-        return DmaLoad(
-            self.sram,
-            sram_index,
-            self.dram,
-            zero,
-            const(x.extent),
-            zero,
-            const(x.extent),
-            (zero, zero),
-            (const(rows), const(y.extent - rows)),
-            self.widen,
-        )
+        """A LOAD of one row of padding: x_size must not be 0, that would be a no-op; y_size may.
+
+        The tile's rows are dense in the scratchpad, so they can be one, as long as the field holds.
+        """
+        zero, size = const(0), x.extent * y.extent
+        if size > MAX_SIZE:
+            raise self.error(f"a tile of {size} entries may lie in the padding as a whole")
+        pads = (zero, zero), (const(1), zero)
+        shape = const(size), zero, const(size)
+        return DmaLoad(self.sram, sram_index, self.dram, zero, *shape, *pads, self.widen)
 
     def _store(self, x: _Axis, y: _Axis, outer: list[_Axis]) -> Stmt:
         px, py = self._part(x), self._part(y)

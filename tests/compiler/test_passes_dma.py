@@ -229,6 +229,15 @@ def test_tiles_may_lie_in_the_padding_as_a_whole() -> None:
     lowered(load(tile, [(N, 5), (C, 5), (Y, 1), (X, 1)], (N, C, Y, X), value))
 
 
+def test_a_tile_of_many_rows_in_the_padding() -> None:
+    """One row of zeros fills any number of rows: they are dense in the scratchpad."""
+    data, tile = dram(40, 3), sram(5, 40, 1)
+    x = add(sub(C, const(1)), X)
+    value = padded(at(data, Y, x), *within(x, 3))
+    _, count = lowered(load(tile, [(C, 5), (Y, 40), (X, 1)], (C, Y, X), value))
+    assert count == 5
+
+
 def test_padding_on_three_axes() -> None:
     data, tile = dram(2, 3, 3), sram(4, 5, 5)
     index = [sub(v, const(1)) for v in (C, Y, X)]
