@@ -11,7 +11,18 @@ from vta_isa import Buffer as Memory
 from vta_isa import CompileError, Machine
 
 from ..ir.affine import Linear, from_linear, interval, linear
-from ..ir.build import add, all_of, binary, const, less, less_equal, mul, sub
+from ..ir.build import (
+    add,
+    all_of,
+    binary,
+    const,
+    guarded,
+    less,
+    less_equal,
+    mul,
+    seq,
+    sub,
+)
 from ..ir.nodes import (
     INDEX,
     Binary,
@@ -425,10 +436,10 @@ class _Transfer:
     def lower(self) -> Stmt:
         """The loops that are left around one transfer."""
         x, y, outer = self._dimensions()
-        if self.loads and not self._pads_fit(x):
-            raise self.error(
-                f"padding along {x.var.name} can exceed {MAX_PAD} entries, the most a LOAD adds"
-            )
+        if self.loads and not self._pads_fit(x) and y is not _UNIT:
+            # Rows with wide padding are loaded one by one.
+            self.ranges[y.var] = (0, y.extent - 1)  # longer than its loop was where axes merged
+            y, outer = _UNIT, [y, *outer]
         stmt = self._load(x, y, outer) if self.loads else self._store(x, y, outer)
         for axis in outer:
             stmt = For(axis.var, axis.extent, stmt)
@@ -482,9 +493,16 @@ class _Transfer:
         if not self._never_empty(py.size):
             # Where no row is taken, the row that would come first may lie before the buffer.
             offset = self._extreme(BinaryOp.MAX, [const(0), offset])
+        inside = self._inside(outer)
+        if not self._never_empty(px.size):
+            inside.append(less(const(0), px.size))
+        start, wide = sram_index, not self._pads_fit(x)
+        if wide:  # zeros all over, and the data on top of them
+            start = self._simple(add(sram_index, px.before))
+            px = _Part(const(0), px.size, const(0))
         load = DmaLoad(
             self.sram,
-            sram_index,
+            start,
             self.dram,
             self._simple(offset),
             px.size,
@@ -494,12 +512,12 @@ class _Transfer:
             (py.before, py.after),
             self.widen,
         )
-        inside = self._inside(outer)
-        if not self._never_empty(px.size):
-            inside.append(less(const(0), px.size))
-        if not inside:
+        if not inside and not wide:
             return load
-        return If(all_of(inside), load, self._zeros(sram_index, x, y))
+        zeros = self._zeros(sram_index, x, y)
+        if wide:
+            return seq([zeros, guarded(all_of(inside), load)])
+        return If(all_of(inside), load, zeros)
 
     def _inside(self, outer: list[_Axis]) -> list[Expr]:
         """Conditions under which an iteration of the loops around has data at all."""
