@@ -9,8 +9,8 @@ layer takes at least as long as the busiest of the three:
   immediate), two for the clip (MIN and MAX). An element-wise layer needs its operation once per
   entry.
 - read: every operand crosses the bus once, as the accelerator's layout stores it: channels,
-  rows and vectors padded to whole entries, pictures without their border of zeros, a bias as
-  accumulator entries. That no operand is fetched twice needs an SRAM that holds what is reused, so
+  rows and vectors padded to whole entries, pictures without their border of zeros and without the
+  rows and columns that no window covers, a bias as accumulator entries. That no operand is fetched twice needs an SRAM that holds what is reused, so
   this is a bound, and not always one that can be met.
 - write: every output crosses the bus once.
 
@@ -52,7 +52,11 @@ def bound(layer: Layer, machine: Machine) -> Bound:
     match layer:
         case Conv2d():
             rows = _blocks(layer.batch, gemm.batch)
-            pixels = rows * layer.height * layer.width
+            covered = [
+                _covered(size, layer.kernel, layer.stride, layer.padding)
+                for size in (layer.height, layer.width)
+            ]
+            pixels = rows * covered[0] * covered[1]
             out_pixels = rows * layer.out_height * layer.out_width
             in_blocks = _blocks(layer.in_channels, gemm.block_in)
             out_blocks = _blocks(layer.out_channels, gemm.block_out)
@@ -91,6 +95,15 @@ def _element_wise(layer: Add | Relu | Shift | Clip, machine: Machine) -> Bound:
         read=len(layer.operands) * _beats(machine, Buffer.ACC, entries),
         write=_beats(machine, Buffer.OUT, entries),
     )
+
+
+def _covered(size: int, kernel: int, stride: int, padding: int) -> int:
+    """How many of the ``size`` positions along one axis of a picture lie in a window."""
+    last = size + padding - kernel  # where a window may begin at most; the first is at -padding
+    starts = range(-padding, last + 1, stride)
+    if stride <= kernel:  # no gaps between the windows
+        return min(size, max(0, starts[-1] + kernel))
+    return sum(max(0, min(start + kernel, size) - max(start, 0)) for start in starts)
 
 
 def _beats(machine: Machine, buffer: Buffer, entries: int) -> int:
