@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa.assembly import format_stream
+from vta_isa.enums import Buffer
 from vta_isa.errors import CompileError
 from vta_isa.launch import Launch
 from vta_isa.machine import Machine, load_machine
@@ -162,7 +163,9 @@ def operator(layer: Layer, machine: Machine, vthreads: bool) -> "Operator":
         case Relu():
             add, after = False, ops.Epilogue(clip=(0, None))
         case Shift():
-            add, after = False, ops.Epilogue(shift=layer.amount)
+            # As in an epilogue: a right shift beyond the width leaves copies of the sign.
+            amount = min(layer.amount, machine.bits(Buffer.ACC) - 1)
+            add, after = False, ops.Epilogue(shift=amount)
         case Clip():
             add, after = False, ops.Epilogue(clip=(layer.low, layer.high))
     return ops.elementwise(ops.Elementwise(layer.length, add, after), machine, vthreads=vthreads)

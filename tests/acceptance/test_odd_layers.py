@@ -52,3 +52,32 @@ def test_is_computed_right(layer: str, machine: str) -> None:
     workload = {"layers": [{"name": "odd", **LAYERS[layer]}]}
     report = vta.run(workload, MACHINES[machine])
     assert report.total.cycles >= report.total.bound_cycles
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        conv(height=14, width=2, kernel=1, stride=2, in_channels=40),
+        conv(height=14, width=3, kernel=1, stride=5, in_channels=64),
+        conv(height=9, width=9, kernel=2, stride=4, padding=1, in_channels=64),
+    ],
+)
+def test_what_no_window_covers_is_not_in_the_bound(layer: dict[str, object]) -> None:
+    fast_compute = {"types": {"inp": "int16"}, "sram": SMALL, "axi": {"data_bits": 32}}
+    total = vta.run({"layers": [{"name": "odd", **layer}]}, fast_compute).total
+    assert total.cycles >= total.bound_cycles
+
+
+NARROW = {"types": {"inp": "int16", "wgt": "int16", "acc": "int16"}, "sram": SMALL}
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        {"kind": "dense", "m": 2, "k": 600, "n": 3},
+        {"kind": "dense", "m": 2, "k": 3, "n": 3, "epilogue": {"shift": 31}},
+        {"kind": "shift", "length": 33, "amount": 31},
+    ],
+)
+def test_shifts_beyond_a_narrow_accumulator(layer: dict[str, object]) -> None:
+    assert vta.run({"layers": [{"name": "odd", **layer}]}, NARROW).layers

@@ -71,6 +71,8 @@ class Epilogue(Description):
     def concrete(self, machine: Machine, reduction: int) -> ConcreteEpilogue:
         """The numbers for sums of ``reduction`` products on ``machine``."""
         shift = spreading_shift(machine, reduction) if self.shift == "auto" else self.shift
+        # Beyond its width a right shift changes no more: only copies of the sign are left.
+        shift = min(shift, machine.bits(Buffer.ACC) - 1)
         out_bits = machine.bits(Buffer.OUT)
         clip: tuple[int, int] | None
         if not isinstance(self.clip, bool):
