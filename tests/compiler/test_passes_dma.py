@@ -372,11 +372,14 @@ def test_only_transfers_reach_the_scratchpads() -> None:
     refuse(Program("read", (acc,), body), "tile is on chip, the host cannot read it")
 
 
-def test_too_much_padding_along_a_row() -> None:
-    data, tile = dram(3), sram(20)
-    x = sub(X, const(17))
-    value = padded(at(data, x), *within(x, 3))
-    refuse(load(tile, [(X, 20)], (X,), value), "padding along x can exceed 15 entries")
+@pytest.mark.parametrize(("before", "wide"), [(17, 30), (0, 20), (16, 19), (25, 25)])
+def test_more_padding_along_a_row_than_a_load_can_add(before: int, wide: int) -> None:
+    """Rows of zeros, and the data on top of them."""
+    data, tile = dram(4, 3), sram(2, 4, wide)
+    x, y = sub(X, const(before)), sub(Y, const(1))
+    value = padded(at(data, y, x), *within(x, 3), *within(y, 4))
+    _, count = lowered(load(tile, [(C, 2), (Y, 4), (X, wide)], (C, Y, X), value))
+    assert count <= 2 * 2 * 4
 
 
 def test_virtual_threads_are_not_part_of_a_copy() -> None:
