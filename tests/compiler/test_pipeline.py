@@ -173,6 +173,25 @@ def vector_add(machine: Machine, *, threads: int) -> Schedule:
     return s
 
 
+def tail(machine: Machine, *, threads: int) -> Schedule:
+    """11 entries in tiles of 3: the last one is cut short."""
+    b, bo = machine.gemm.batch, machine.gemm.block_out
+    axes = ("i", "b", "o")
+    x = te.placeholder((11, b, bo), "int32", "x")
+    moved = te.compute((11, b, bo), lambda *i: x[i] + 5, name="moved", axes=axes)
+    out = te.compute((11, b, bo), lambda *i: moved[i].astype("int8"), name="out", axes=axes)
+    s = create_schedule(out)
+    s.set_scope("moved", Scope.ACC)
+    read = s.cache_read("x", Scope.ACC, ["moved"])
+    step, _ = s.split("out", "i", factor=3)
+    thread, step = s.split("out", step, nparts=threads)
+    s.vthread("out", thread)
+    s.compute_at("moved", "out", step)
+    s.compute_at(read, "out", step)
+    s.tensorize("moved", "b", alu(machine, "add", 5))
+    return s
+
+
 CASES = {
     "matmul": lambda: (matmul(TINY, threads=1), TINY),
     "matmul, 2 threads": lambda: (matmul(TINY, threads=2), TINY),
@@ -184,6 +203,7 @@ CASES = {
     "convolution, 2 threads": lambda: (convolution(TINY, threads=2), TINY),
     "convolution, 3 threads, stride 2": lambda: (convolution(TINY, threads=3, stride=2), TINY),
     "convolution, wide padding": lambda: (convolution(TINY, threads=2, pad=2), TINY),
+    "tiles cut short": lambda: (tail(TINY, threads=2), TINY),
     "vector add": lambda: (vector_add(TINY, threads=1), TINY),
     "vector add, 2 threads": lambda: (vector_add(TINY, threads=2), TINY),
 }
