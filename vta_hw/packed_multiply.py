@@ -21,8 +21,8 @@ class PackedMultiply(wiring.Component):
     is in the brackets is k bits without a sign and never carries or borrows into H. The upper part
     of the sum is H. The lower k bits are L + 2^(k-1), which is L in two's complement with its sign
     bit inverted. Without the constant, H would be one too small wherever L is negative. The packed
-    factor goes down to -2^(k+y_bits-1) - 2^(y_bits-1), below the range of k + y_bits bits, and needs
-    one bit more: k + y_bits + 1 = ``packed_bits``, 25 for bytes.
+    factor goes down to -2^(k+y_bits-1) - 2^(y_bits-1), below the range of k + y_bits bits, so it
+    takes one bit more: k + y_bits + 1 = ``packed_bits``, 25 for bytes.
     """
 
     def __init__(self, x_bits: int, y_bits: int):

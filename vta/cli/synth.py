@@ -64,7 +64,7 @@ def synthesize_machine(
     from vta_isa import VtaError, load_machine
 
     try:
-        from vta_hw.synth import FAMILIES, route, synthesize
+        from vta_hw.synth import FAMILIES, check_route, check_synthesis, route, synthesize
         from vta_hw.synth.tops import component
     except ModuleNotFoundError as error:
         if error.name != "amaranth":
@@ -82,6 +82,9 @@ def synthesize_machine(
     if bitstream is not None:
         check_writable(bitstream)
     chosen = FAMILIES[family.value]
+    check_synthesis()
+    if pnr:
+        check_route(chosen)
     routed = None
     with _status() as progress:
         design = component(top.value, target)

@@ -2,9 +2,9 @@
 
 from .errors import SynthesisError
 from .families import FAMILIES, Family
-from .place_route import Route, route
+from .place_route import Route, check_route, route
 from .report import Area, ModuleArea, Synthesis
-from .synthesize import synthesize
+from .synthesize import check_synthesis, synthesize
 
 __all__ = [
     "FAMILIES",
@@ -14,6 +14,8 @@ __all__ = [
     "Route",
     "Synthesis",
     "SynthesisError",
+    "check_route",
+    "check_synthesis",
     "route",
     "synthesize",
 ]

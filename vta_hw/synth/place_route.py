@@ -63,6 +63,17 @@ class Route:
         return {**data, "path_modules": self.path_modules}
 
 
+def check_route(family: Family) -> None:
+    """Raises where ``route`` cannot work, before any work is done."""
+    if family.name != "ecp5":
+        raise SynthesisError(
+            f"no place and route for {family.name}: of the tools that come as wheels, those for "
+            "ecp5 report delays of memories and multipliers; use --family ecp5, or leave --pnr out"
+        )
+    version("pyosys")
+    version(NEXTPNR)
+
+
 def route(
     component,
     family: Family,
@@ -73,11 +84,7 @@ def route(
 ) -> tuple[Synthesis, Route]:
     """Places and routes a component behind scan registers; its figures as from ``synthesize``,
     and its clock. Cached."""
-    if family.name != "ecp5":
-        raise SynthesisError(
-            f"no place and route for {family.name}: of the tools that come as wheels, those for "
-            "ecp5 report delays of memories and multipliers; use --family ecp5, or leave --pnr out"
-        )
+    check_route(family)
     progress(f"elaborating {top}")
     text = rtlil_text.convert(Scan(component))
     key = (

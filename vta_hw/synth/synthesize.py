@@ -26,6 +26,11 @@ class Mapped:
     owners: dict[str, str | None]  # cell → path of its module; None outside the component
 
 
+def check_synthesis() -> None:
+    """Raises where ``synthesize`` cannot work, before any work is done."""
+    version("pyosys")
+
+
 def synthesize(
     component, family: Family, *, top: str, progress: Progress = lambda text: None
 ) -> Synthesis:
@@ -78,7 +83,8 @@ def yosys_script(text: str, family: Family) -> str:
             "rename -hide w:*[*",
             # No part of the machine reads a word in the cycle in which it is written, unless its
             # port is transparent; without this, every such memory gets a bypass around it.
-            "setparam -set COLLISION_X_MASK 1'1 t:$memrd_v2 r:TRANSPARENCY_MASK=1'0 %i",
+            "setparam -set COLLISION_X_MASK 1'1 t:$memrd_v2 r:TRANSPARENCY_MASK=1'0 %i "
+            "r:CLK_ENABLE=1'1 %i",
             "flatten",
             f"{family.command} -top {rtlil_text.TOP}",
             "delete t:$scopeinfo",
