@@ -16,6 +16,7 @@ from ..ir.nodes import (
     DmaStore,
     For,
     If,
+    Load,
     LoopKind,
     Program,
     Scope,
@@ -23,7 +24,7 @@ from ..ir.nodes import (
     Stmt,
     TensorCall,
 )
-from ..ir.visit import map_program
+from ..ir.visit import map_program, walk
 
 
 def mark_stages(program: Program) -> Program:
@@ -70,7 +71,9 @@ def _mark(stmt: Stmt) -> _Marked:
         case If(_, then, orelse):
             arms = [_mark(arm) for arm in (then, orelse) if arm is not None]
             stages = {stage for _, stage in arms}
-            common = stages.pop() if len(stages) == 1 else None
+            # A condition that reads memory is evaluated by the host, which may have to wait for it.
+            reads = any(isinstance(n, Load) for n in walk(stmt.cond))
+            common = stages.pop() if len(stages) == 1 and not reads else None
             bodies = [arm if common is not None else _wrapped(arm, s) for arm, s in arms]
             return If(stmt.cond, bodies[0], bodies[1] if len(bodies) > 1 else None), common
         case Alloc(buffer, body):

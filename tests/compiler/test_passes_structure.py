@@ -12,6 +12,7 @@ from compiler.ir.build import add, const, less, seq
 from compiler.ir.nodes import (
     Alloc,
     Buffer,
+    Cast,
     Const,
     Coproc,
     DmaLoad,
@@ -406,6 +407,46 @@ def test_threads_cannot_write_what_they_share() -> None:
         CompileError, match=r"the threads of t all write .*, which is allocated out"
     ):
         passes(program(body, INP, WGT, ACC), mark_stages, interleave_virtual_threads)
+
+
+def test_host_statements_of_threads_have_memory_of_their_own() -> None:
+    temp = Buffer("temp", (4,), "int32")
+    work = For(N, 4, Store(temp, (N,), Cast(T, "int32")))
+    show = For(K, 4, Store(C, (K, T, T), Cast(Load(temp, (K,)), "int8")))
+    body = For(T, 2, Alloc(temp, seq([work, show])), LoopKind.VTHREAD)
+    after = passes(program(body), mark_stages, interleave_virtual_threads)
+    assert to_text(after.body) == dedent(
+        """\
+        alloc temp: int32[2, 4]
+        for i in range(4):
+            temp[0, i] = int32(0)
+            temp[1, i] = int32(1)
+        for k in range(4):
+            C[k, 0, 0] = int8(temp[0, k])
+            C[k, 1, 1] = int8(temp[1, k])"""
+    ).replace("int32(0)", "0").replace("int32(1)", "1")
+
+
+def test_threads_cannot_transfer_to_dram_of_their_own() -> None:
+    temp = Buffer("temp", (8, 1, 4), "int8")
+    body = For(T, 2, Alloc(temp, store(temp)), LoopKind.VTHREAD)
+    with pytest.raises(CompileError, match="temp is allocated inside a virtual thread in DRAM"):
+        passes(program(body, ACC), mark_stages, interleave_virtual_threads)
+
+
+def test_a_branch_of_a_thread_cannot_hold_threads() -> None:
+    s = Var("s")
+    inner = For(s, 2, Alloc(ACC, call(RESET, ACC)), LoopKind.VTHREAD)
+    body = For(T, 2, If(less(T, const(1)), inner), LoopKind.VTHREAD)
+    with pytest.raises(CompileError, match="lies in a branch inside another"):
+        passes(program(body), mark_stages, interleave_virtual_threads)
+
+
+def test_a_branch_of_a_thread_cannot_depend_on_what_it_stores() -> None:
+    cond = less(Cast(Load(C, (ZERO, ZERO, ZERO)), "int64"), const(1))
+    body = For(T, 2, If(cond, store()), LoopKind.VTHREAD)
+    with pytest.raises(CompileError, match="depends on what its arms store"):
+        synchronize_dram(mark_stages(program(body, ACC)))
 
 
 # -- allocate ---------------------------------------------------------------------------------
