@@ -114,7 +114,7 @@ class Compute(wiring.Component):
 
     def _uop_memory(self, m: Module, loader: Loader, iterations: Iterations) -> None:
         geometry = self.uop_memory
-        m.submodules.uops = uops = Scratchpad(geometry)
+        m.submodules.uop_memory = uops = Scratchpad(geometry)
         read = uops.reads[0]
         m.d.comb += [
             uops.write.eq(loader.write_uop),
@@ -132,7 +132,7 @@ class Compute(wiring.Component):
     ) -> None:
         machine, geometry = self.machine, self.acc_memory
         readers = 2 if machine.alu.tensor_interval == 1 else 1
-        m.submodules.acc = memory = Scratchpad(geometry, readers)
+        m.submodules.acc_memory = memory = Scratchpad(geometry, readers)
         m.submodules.gemm = gemm = GemmCore(machine)
         m.submodules.alu = alu = TensorAlu(machine)
         reads = []

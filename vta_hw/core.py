@@ -109,7 +109,7 @@ class Core(wiring.Component):
         # Operands of GEMM: written by load, read by compute.
         for name in ("inp", "wgt"):
             geometry = Geometry.of(machine, Buffer[name.upper()])
-            m.submodules[name] = memory = Scratchpad(geometry)
+            m.submodules[f"{name}_memory"] = memory = Scratchpad(geometry)
             m.submodules[f"{name}_read"] = read = EntryRead(geometry)
             m.d.comb += [
                 memory.write.eq(getattr(load, f"write_{name}")),
@@ -122,7 +122,7 @@ class Core(wiring.Component):
 
         # Results: every write of ACC goes to OUT as well, cut to its bits; store reads them.
         geometry = Geometry.of(machine, Buffer.OUT)
-        m.submodules.out = out = Scratchpad(geometry)
+        m.submodules.out_memory = out = Scratchpad(geometry)
         for narrow, wide in zip(out.write, compute.write_acc, strict=True):
             m.d.comb += [
                 narrow.row.eq(wide.row),

