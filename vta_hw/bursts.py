@@ -1,19 +1,31 @@
 """Rows of a two-dimensional access, cut into AXI bursts."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from vta_isa.machine import Machine
 from vta_isa.microarch import burst_bytes
+from vta_isa.registers import BASE_ALIGNMENT_BITS
 
 ROWS_BITS = 16  # of y_size
+ROW_BYTES = 16 + 12  # bits of the bytes of a row: x_size entries of at most a page
 
 
 def burst_layout(machine: Machine) -> data.StructLayout:
     """``address`` in bytes, a multiple of the bus; ``len`` beats minus one."""
     return data.StructLayout({"address": machine.axi.addr_bits, "len": 8})
+
+
+def base_bits(machine: Machine) -> int:
+    """Bits of a base: it is a number of pages."""
+    return machine.axi.addr_bits - BASE_ALIGNMENT_BITS
+
+
+def based(base: Value, address: Value) -> Value:
+    """The byte address ``base`` pages further."""
+    return address + Cat(Const(0, BASE_ALIGNMENT_BITS), base)
 
 
 class BurstSplitter(wiring.Component):

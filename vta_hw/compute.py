@@ -1,7 +1,7 @@
 """The compute stage: loads uops and accumulators, multiplies, and combines accumulators."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from vta_isa.enums import AluOp, Buffer, Opcode
@@ -9,13 +9,24 @@ from vta_isa.insn import IMMEDIATE_BITS, INSN_BITS, layouts
 from vta_isa.machine import Machine
 
 from .alu import FORWARDED, Function, TensorAlu, sign_extended, step_layout
-from .bursts import burst_layout
+from .bursts import ROW_BYTES, base_bits, burst_layout
 from .gemm import GemmCore
 from .iterations import Iterations
 from .layouts import Views
 from .loader import Loader
 from .scratchpad import EntryRead, Geometry, Scratchpad, write_entry
-from .stage import Consumer, Producer, StageControl
+from .stage import Consumer, Producer, StageControl, StageState
+
+
+class Work(wiring.Signature):
+    """What compute executes: the kind of the instruction that runs, none if it does nothing.
+
+    The last three are high for each uop iteration of that kind.
+    """
+
+    def __init__(self):
+        kinds = ("gemm", "alu", "load", "gemm_op", "reset_op", "alu_op")
+        super().__init__({kind: Out(1) for kind in kinds})
 
 
 class Compute(wiring.Component):
@@ -55,7 +66,13 @@ class Compute(wiring.Component):
                 "write_acc": Out(self.acc_memory.write_layout),
                 "start": Out(1),
                 "end": Out(1),
-                "finish": Out(1),  # with `end`: it was a FINISH
+                "base_uop": In(base_bits(machine)),
+                "base_acc": In(base_bits(machine)),
+                "state": Out(StageState()),
+                "work": Out(Work()),
+                "writing": Out(1),  # a LOAD writes
+                "read_bytes": Out(data.StructLayout({"uop": ROW_BYTES, "acc": ROW_BYTES})),
+                "past_end": Out(1),  # an iteration has an index past the end of its memory
             }
         )
 
@@ -71,10 +88,10 @@ class Compute(wiring.Component):
         wiring.connect(m, control.from_next, wiring.flipped(self.from_store))
         wiring.connect(m, control.to_next, wiring.flipped(self.to_store))
         wiring.connect(m, loader.request, wiring.flipped(self.request))
+        wiring.connect(m, control.state, wiring.flipped(self.state))
 
         # ---- cycle s ----------------------------------------------------------------------------
         insn = Views(layouts(machine), self.insns.payload)
-        is_finish = Signal()
         is_alu = Signal()
         two_tensors = Signal()
         function = Signal(Function)
@@ -84,19 +101,20 @@ class Compute(wiring.Component):
         m.d.comb += [
             self.start.eq(control.start),
             self.end.eq(control.end),
-            self.finish.eq(control.end & is_finish),
             loader.start.eq(control.start & insn.is_(Opcode.LOAD)),
             loader.insn.eq(self.insns.payload),
             loader.data.eq(self.data),
             loader.valid.eq(self.valid),
+            loader.base_uop.eq(self.base_uop),
+            loader.base_acc.eq(self.base_acc),
+            self.writing.eq(loader.writing),
+            self.read_bytes.eq(loader.read_bytes),
             iterations.start.eq(control.start & iterations.any),
             iterations.insn.eq(self.insns.payload),
             control.running.eq(loader.running | executing),
         ]
         with m.If(finished):
             m.d.sync += executing.eq(0)
-        with m.If(control.start):
-            m.d.sync += is_finish.eq(insn.is_(Opcode.FINISH))
         with m.If(iterations.start):
             alu = insn.is_(Opcode.ALU)
             gemm_function = Mux(insn.gemm.reset, Function.ZERO, Function.ADD)
@@ -107,6 +125,36 @@ class Compute(wiring.Component):
                 function.eq(Mux(alu, insn.alu.alu_op, gemm_function)),
                 imm.eq(insn.alu.imm),
             ]
+
+        mem = insn.mem
+        any_rows = (mem.y_size != 0) | (mem.y_pad_before != 0) | (mem.y_pad_after != 0)
+        kinds = {
+            "gemm": iterations.start & insn.is_(Opcode.GEMM),
+            "alu": iterations.start & insn.is_(Opcode.ALU),
+            "load": loader.start & (mem.x_size != 0) & any_rows,
+        }
+        for name, is_kind in kinds.items():
+            kept = Signal(name=f"was_{name}")
+            with m.If(control.start):
+                m.d.sync += kept.eq(is_kind)
+            m.d.comb += getattr(self.work, name).eq(Mux(control.start, is_kind, kept))
+        issued = iterations.item.valid
+        m.d.comb += [
+            self.work.gemm_op.eq(issued & ~is_alu & (function != Function.ZERO)),
+            self.work.reset_op.eq(issued & ~is_alu & (function == Function.ZERO)),
+            self.work.alu_op.eq(issued & is_alu),
+            self.past_end.eq(
+                issued
+                & (
+                    iterations.past.dst
+                    | (
+                        Mux(is_alu, two_tensors, function != Function.ZERO)
+                        & Mux(is_alu, iterations.past.src_acc, iterations.past.src_inp)
+                    )
+                    | (iterations.past.wgt & ~is_alu & (function != Function.ZERO))
+                )
+            ),
+        ]
 
         self._uop_memory(m, loader, iterations)
         self._pipeline(m, loader, iterations, is_alu, two_tensors, function, imm, finished)

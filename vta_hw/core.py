@@ -14,17 +14,22 @@ DRAM            | fetch |------+-----------------+------------------+
  +<================================================= write channel ====+
 """
 
-from amaranth.hdl import Cat, Module, Signal
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from vta_isa.enums import Buffer
+from vta_isa.faults import Fault
 from vta_isa.insn import INSN_BITS
 from vta_isa.machine import Machine
+from vta_isa.registers import BASED
 
 from .axi import Axi4Read, Axi4Write
+from .bursts import base_bits
 from .compute import Compute
+from .counts import Counts, counts_layout
 from .fetch import COUNT_BITS, Fetch, Lane
+from .insn_check import NUMBER_BITS, InsnCheck, fault_layout
 from .load import Load
 from .memory_port import Client, ReadPort
 from .queue import Queue
@@ -44,9 +49,11 @@ class Core(wiring.Component):
     """Executes one instruction stream per ``start``; timing: docs/microarchitecture.md.
 
     ``start`` in cycle 0, while not ``busy``, takes ``insn_address`` (bytes, a multiple of 16) and
-    ``insn_count``. ``busy`` from cycle 1 to the last cycle of the launch: the FINISH has ended and
-    nothing is left in any stage. ``failed`` pulses for every AXI response that is not OKAY.
-    Memories and tokens keep their contents from launch to launch.
+    ``insn_count``. ``busy`` from cycle 1 to the last cycle of the launch, in which the last
+    instruction ends. ``failed`` pulses for every AXI response that is not OKAY. Memories and tokens
+    keep their contents from launch to launch. ``bases`` are added to DRAM addresses, in pages.
+    ``counts`` is what each counter counts in this cycle. ``fault`` says that an instruction cannot
+    be executed; the core goes on with undefined results, and may hang, until it is reset.
     """
 
     def __init__(self, machine: Machine):
@@ -59,6 +66,11 @@ class Core(wiring.Component):
                 "insn_count": In(COUNT_BITS),
                 "busy": Out(1),
                 "failed": Out(1),
+                "bases": In(
+                    data.StructLayout({buffer.name.lower(): base_bits(machine) for buffer in BASED})
+                ),
+                "counts": Out(counts_layout()),
+                "fault": Out(fault_layout()),
                 "trace": Out(Trace()),
                 "read": Out(Axi4Read(addr_bits, data_bits)),
                 "write": Out(Axi4Write(addr_bits, data_bits)),
@@ -106,6 +118,14 @@ class Core(wiring.Component):
         wiring.connect(m, port.axi, wiring.flipped(self.read))
         wiring.connect(m, store.axi, wiring.flipped(self.write))
 
+        m.d.comb += [
+            load.base_inp.eq(self.bases.inp),
+            load.base_wgt.eq(self.bases.wgt),
+            compute.base_uop.eq(self.bases.uop),
+            compute.base_acc.eq(self.bases.acc),
+            store.base.eq(self.bases.out),
+        ]
+
         # Operands of GEMM: written by load, read by compute.
         for name in ("inp", "wgt"):
             geometry = Geometry.of(machine, Buffer[name.upper()])
@@ -136,12 +156,7 @@ class Core(wiring.Component):
         ]
 
         # The launch.
-        finished = Signal()
         working = Signal(len(stages))  # instructions dispatched and not ended, per stage
-        with m.If(compute.finish):
-            m.d.sync += finished.eq(1)
-        with m.If(self.start):
-            m.d.sync += finished.eq(0)
         for lane, stage in stages.items():
             entered = Signal(name=f"{lane.name.lower()}_entered")
             count = Signal(range(machine.queues.command + 2), name=f"{lane.name.lower()}_count")
@@ -153,19 +168,72 @@ class Core(wiring.Component):
                 self.trace.end[lane].eq(stage.end),
             ]
             m.d.sync += count.eq(count + entered - stage.end)
-        running = Signal()
-        with m.If(self.start):
-            m.d.sync += running.eq(1)
-        with m.Elif(finished & ~working.any() & ~fetch.busy):
-            m.d.sync += running.eq(0)
         m.d.comb += [
             fetch.start.eq(self.start),
             fetch.insn_address.eq(self.insn_address),
             fetch.insn_count.eq(self.insn_count),
-            self.busy.eq(running & ~(finished & ~working.any() & ~fetch.busy)),
+            self.busy.eq(fetch.busy | working.any()),
             self.failed.eq(port.failed | store.failed),
         ]
+        self._count(m, fetch, load, compute, store)
+        self._check(m, fetch, compute)
         return m
+
+    def _count(self, m: Module, fetch, load, compute, store) -> None:
+        m.submodules.counting = counting = Counts(self.machine)
+        for name, stage in (("load", load), ("compute", compute), ("store", store)):
+            wiring.connect(m, stage.state, getattr(counting, name))
+            m.d.comb += getattr(counting.starts, name).eq(stage.start)
+        wiring.connect(m, compute.work, counting.work)
+        m.d.comb += [
+            counting.launch.eq(self.start | self.busy),
+            counting.left.eq(Mux(self.start, self.insn_count != 0, fetch.busy)),
+            counting.ready.eq(Cat(queue.valid for queue in fetch.insns).any()),
+            counting.dispatch.eq(self.trace.dispatch.any()),
+            counting.load_writes.eq(load.writing),
+            counting.compute_writes.eq(compute.writing),
+            counting.store_fills.eq(store.filling),
+            counting.read_burst.eq(self.read.arvalid & self.read.arready),
+            counting.read_beat.eq(self.read.rvalid & self.read.rready),
+            counting.write_burst.eq(self.write.awvalid & self.write.awready),
+            counting.write_beat.eq(self.write.wvalid & self.write.wready),
+            *(
+                getattr(counting.read_bytes, name).eq(getattr(stage.read_bytes, name))
+                for stage in (load, compute)
+                for name in stage.read_bytes.shape().members
+            ),
+            counting.written_bytes.eq(store.written_bytes),
+            self.counts.eq(counting.counts),
+        ]
+
+    def _check(self, m: Module, fetch, compute) -> None:
+        """Faults, and the place in the stream of the instruction that they are about."""
+        number = Signal(NUMBER_BITS)  # of the next instruction to dispatch
+        dispatched = self.trace.dispatch.any()
+        m.d.sync += number.eq(Mux(self.start, 0, number + dispatched))
+        m.submodules.check = check = InsnCheck(self.machine)
+        m.d.comb += [
+            check.valid.eq(dispatched),
+            check.insn.eq(fetch.insns[Lane.COMPUTE].payload),  # all three carry the same
+            check.number.eq(number),
+        ]
+        # Which instruction compute executes; the others are known to be in range before they start.
+        m.submodules.numbers = numbers = Queue(NUMBER_BITS, self.machine.queues.command)
+        running = Signal(NUMBER_BITS)
+        with m.If(compute.start):
+            m.d.sync += running.eq(numbers.pop.payload)
+        m.d.comb += [
+            numbers.push.valid.eq(self.trace.dispatch[Lane.COMPUTE]),
+            numbers.push.payload.eq(number),
+            numbers.pop.ready.eq(compute.start),
+            self.fault.eq(check.fault),
+        ]
+        with m.If(compute.past_end & ~check.fault.valid):
+            m.d.comb += [
+                self.fault.valid.eq(1),
+                self.fault.cause.eq(Fault.INDEX_RANGE),
+                self.fault.insn.eq(running),
+            ]
 
     def _narrowed(self, entry):
         """Accumulator scalars cut to the bits of OUT."""

@@ -1,6 +1,6 @@
 """Turns a GEMM or ALU instruction into its uop iterations."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,6 +32,13 @@ def iteration_layout(machine: Machine) -> data.StructLayout:
     )
 
 
+class Past(wiring.Signature):
+    """With ``item``: its index is past the end of the memory; src as an index of ACC and of INP."""
+
+    def __init__(self):
+        super().__init__({name: Out(1) for name in ("dst", "src_acc", "src_inp", "wgt")})
+
+
 class Iterations(wiring.Component):
     """Issues one uop iteration per cycle: uop fastest, then the inner loop, then the outer one.
 
@@ -51,6 +58,7 @@ class Iterations(wiring.Component):
                 "uop_index": Out(machine.all_index_bits.uop),
                 "uop": In(UOP_BITS),
                 "item": Out(iteration_layout(machine)),
+                "past": Out(Past()),
             }
         )
 
@@ -82,8 +90,13 @@ class Iterations(wiring.Component):
         inner_count = Signal(LOOP_BITS)
         step_in = {operand: Signal(width[operand], name=f"{operand}_in") for operand in operands}
         step_out = {operand: Signal(width[operand], name=f"{operand}_out") for operand in operands}
-        row = {operand: Signal(width[operand], name=f"{operand}_row") for operand in operands}
-        offset = {operand: Signal(width[operand], name=f"{operand}_at") for operand in operands}
+        # One bit more than an index has: once it is set it stays, the offset is past every end.
+        row = {o: Signal(width[o] + 1, name=f"{o}_row") for o in operands}
+        offset = {o: Signal(width[o] + 1, name=f"{o}_at") for o in operands}
+
+        def moved(place, step):
+            total = place[:-1] + step
+            return Cat(total[: len(step)], total[-1] | place[-1])
 
         issue, early = Signal(), Signal()
         last_uop, last_inner, last = Signal(), Signal(), Signal()
@@ -105,12 +118,12 @@ class Iterations(wiring.Component):
             m.d.sync += self.uop_index.eq(self.uop_index + 1)
             with m.If(last_uop):
                 m.d.sync += [self.uop_index.eq(begin), inner_left.eq(inner_left - 1)]
-                m.d.sync += [offset[o].eq(offset[o] + step_in[o]) for o in operands]
+                m.d.sync += [offset[o].eq(moved(offset[o], step_in[o])) for o in operands]
             with m.If(last_inner):
                 m.d.sync += [inner_left.eq(inner_count), outer_left.eq(outer_left - 1)]
                 for o in operands:
-                    next_row = Signal(width[o], name=f"{o}_next")
-                    m.d.comb += next_row.eq(row[o] + step_out[o])
+                    next_row = Signal(width[o] + 1, name=f"{o}_next")
+                    m.d.comb += next_row.eq(moved(row[o], step_out[o]))
                     m.d.sync += [row[o].eq(next_row), offset[o].eq(next_row)]
             with m.If(last):
                 m.d.sync += active.eq(0)
@@ -138,7 +151,8 @@ class Iterations(wiring.Component):
 
         # ---- s + 2: the uop's word is there; s + 3: the sums ------------------------------------
         flags = Signal(data.StructLayout({"valid": 1, "early": 1, "last": 1}))
-        at = {operand: Signal(width[operand], name=f"{operand}_offset") for operand in operands}
+        at = {o: Signal(width[o] + 1, name=f"{o}_offset") for o in operands}
+        index = {o: Signal(width[o] + 1, name=f"{o}_index") for o in operands}
         m.d.sync += [
             flags.valid.eq(issue),
             flags.early.eq(early),
@@ -147,6 +161,14 @@ class Iterations(wiring.Component):
             self.item.valid.eq(flags.valid),
             self.item.early.eq(flags.early),
             self.item.last.eq(flags.last),
-            *(self.item[o].eq(uop[o] + at[o]) for o in operands),
+            *(index[o].eq(moved(at[o], uop[o])) for o in operands),
+        ]
+        bits = machine.all_index_bits
+        m.d.comb += [
+            *(self.item[o].eq(index[o]) for o in operands),
+            self.past.dst.eq(index["dst"][bits.acc :].any()),
+            self.past.src_acc.eq(index["src"][bits.acc :].any()),
+            self.past.src_inp.eq(index["src"][bits.inp :].any()),
+            self.past.wgt.eq(index["wgt"][bits.wgt :].any()),
         ]
         return m

@@ -1,17 +1,17 @@
 """The load stage: fills INP and WGT memory from DRAM."""
 
 from amaranth.hdl import Module
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from vta_isa.enums import Buffer
 from vta_isa.insn import INSN_BITS
 from vta_isa.machine import Machine
 
-from .bursts import burst_layout
+from .bursts import ROW_BYTES, base_bits, burst_layout
 from .loader import Loader
 from .scratchpad import Geometry
-from .stage import Consumer, Producer, StageControl
+from .stage import Consumer, Producer, StageControl, StageState
 
 
 class Load(wiring.Component):
@@ -33,6 +33,11 @@ class Load(wiring.Component):
                 "write_wgt": Out(self.wgt.write_layout),
                 "start": Out(1),
                 "end": Out(1),
+                "base_inp": In(base_bits(machine)),
+                "base_wgt": In(base_bits(machine)),
+                "state": Out(StageState()),
+                "writing": Out(1),
+                "read_bytes": Out(data.StructLayout({"inp": ROW_BYTES, "wgt": ROW_BYTES})),
             }
         )
 
@@ -44,6 +49,7 @@ class Load(wiring.Component):
         wiring.connect(m, control.from_next, wiring.flipped(self.from_compute))
         wiring.connect(m, control.to_next, wiring.flipped(self.to_compute))
         wiring.connect(m, loader.request, wiring.flipped(self.request))
+        wiring.connect(m, control.state, wiring.flipped(self.state))
         m.d.comb += [
             loader.start.eq(control.start),
             loader.insn.eq(self.insns.payload),
@@ -54,5 +60,9 @@ class Load(wiring.Component):
             self.write_wgt.eq(loader.write_wgt),
             self.start.eq(control.start),
             self.end.eq(control.end),
+            loader.base_inp.eq(self.base_inp),
+            loader.base_wgt.eq(self.base_wgt),
+            self.writing.eq(loader.writing),
+            self.read_bytes.eq(loader.read_bytes),
         ]
         return m

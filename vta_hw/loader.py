@@ -9,7 +9,7 @@ from vta_isa.enums import Buffer
 from vta_isa.insn import INSN_BITS, MEM
 from vta_isa.machine import Machine
 
-from .bursts import BurstSplitter, burst_layout
+from .bursts import ROW_BYTES, BurstSplitter, base_bits, based, burst_layout
 from .layouts import struct
 from .padding import PadEngine
 from .scratchpad import Format, Geometry, lanes_to_banks, write_entry
@@ -22,7 +22,9 @@ class Loader(wiring.Component):
     cycle b is ``data`` in b + 1, where it is brought to its banks, and written in b + 2. From s + 2
     on, every cycle without a data write writes one entry of zeros, until all padding is written.
     ``running`` is high from s + 1 to the cycle before the last write; with nothing to do, never.
-    ``writing`` is high in cycles with a write. ``writes`` come from registers.
+    ``writing`` is high in cycles with a write. ``writes`` come from registers. ``read_bytes`` are
+    the bytes of a row, by memory, in the cycle in which its last beat is ``data``. ``base_x`` is
+    added to DRAM addresses of memory x, in pages.
     """
 
     def __init__(self, machine: Machine, memories: tuple[Geometry, ...]):
@@ -37,6 +39,15 @@ class Loader(wiring.Component):
                 "valid": In(1),
                 "running": Out(1),
                 "writing": Out(1),
+                "read_bytes": Out(
+                    data.StructLayout(
+                        {memory.buffer.name.lower(): ROW_BYTES for memory in memories}
+                    )
+                ),
+                **{
+                    f"base_{memory.buffer.name.lower()}": In(base_bits(machine))
+                    for memory in memories
+                },
                 **{
                     f"write_{memory.buffer.name.lower()}": Out(memory.write_layout)
                     for memory in memories
@@ -48,7 +59,8 @@ class Loader(wiring.Component):
         m = Module()
         machine = self.machine
         insn = data.View(struct(MEM), self.insn)
-        formats = [f for memory in self.memories for f in memory.formats]
+        owned = [(memory, form) for memory in self.memories for form in memory.formats]
+        formats = [form for _, form in owned]
         index_bits = max(memory.index_bits for memory in self.memories)
 
         m.submodules.splitter = splitter = BurstSplitter(machine)
@@ -74,11 +86,15 @@ class Loader(wiring.Component):
         row_left = Signal(ROW_BEAT_BITS)
         with m.If(works):
             m.d.sync += buffer.eq(insn.buffer)
-        for form in formats:
+        row_size = Signal(len(insn.x_size))  # entries, of the instruction that runs
+        with m.If(works):
+            m.d.sync += row_size.eq(insn.x_size)
+        for memory, form in owned:
             with m.If(insn.buffer == int(form.buffer)):
                 scale = exact_log2(machine.entry_bytes(form.buffer))
+                base = getattr(self, f"base_{memory.buffer.name.lower()}")
                 m.d.comb += [
-                    splitter.address.eq(insn.dram_base << scale),
+                    splitter.address.eq(based(base, insn.dram_base << scale)),
                     splitter.row_bytes.eq(insn.x_size << scale),
                     splitter.stride_bytes.eq(insn.x_stride << scale),
                 ]
@@ -142,6 +158,12 @@ class Loader(wiring.Component):
                         row_skip.eq(before),
                         skip_step.eq(insn.x_stride),
                     ]
+
+        for memory, form in owned:
+            with m.If(self.valid & last_of_row & (buffer == int(form.buffer))):
+                scale = exact_log2(machine.entry_bytes(form.buffer))
+                counted = getattr(self.read_bytes, memory.buffer.name.lower())
+                m.d.comb += counted.eq(row_size << scale)
 
         # ---- b + 1: from beats and zeros to banks; b + 2: written --------------------------------
         m.d.comb += [pads.write.eq(~self.valid), self.running.eq(waits | pads.running)]

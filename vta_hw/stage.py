@@ -23,6 +23,21 @@ class Producer(wiring.Signature):
         super().__init__({"full": In(1), "push": Out(1)})
 
 
+class StageState(wiring.Signature):
+    """What a stage is doing in this cycle; none of them: no instruction is in its queue."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "runs": Out(1),  # from the start of an instruction to its end, both included
+                "setup": Out(1),  # the first two cycles of that
+                "late": Out(1),  # the work was done before, there is no room for its tokens
+                "waits_prev": Out(1),  # the head lacks the token of the stage before
+                "waits_next": Out(1),  # the head lacks the token of the stage behind, only
+            }
+        )
+
+
 class StageControl(wiring.Component):
     """Starts the head of the command queue when it may, and ends it when its work is done.
 
@@ -44,6 +59,7 @@ class StageControl(wiring.Component):
     start: Out(1)
     running: In(1)
     end: Out(1)
+    state: Out(StageState())
 
     def elaborate(self, platform):
         m = Module()
@@ -51,7 +67,10 @@ class StageControl(wiring.Component):
         busy = Signal()
         push_prev, push_next = Signal(), Signal()
 
-        missing = (head.pop_prev & self.from_prev.empty) | (head.pop_next & self.from_next.empty)
+        no_prev = head.pop_prev & self.from_prev.empty
+        no_next = head.pop_next & self.from_next.empty
+        missing = no_prev | no_next
+        waits = ~busy & self.insns.valid
         blocked = (push_prev & self.to_prev.full) | (push_next & self.to_next.full)
         m.d.comb += [
             self.start.eq(~busy & self.insns.valid & ~missing),
@@ -66,4 +85,17 @@ class StageControl(wiring.Component):
             m.d.sync += [busy.eq(1), push_prev.eq(head.push_prev), push_next.eq(head.push_next)]
         with m.Elif(self.end):
             m.d.sync += busy.eq(0)
+
+        second, late = Signal(), Signal()
+        m.d.sync += [
+            second.eq(self.start),
+            late.eq(busy & ~self.running & ~self.end),
+        ]
+        m.d.comb += [
+            self.state.runs.eq(self.start | busy),
+            self.state.setup.eq(self.start | second),
+            self.state.late.eq(late),
+            self.state.waits_prev.eq(waits & no_prev),
+            self.state.waits_next.eq(waits & no_next & ~no_prev),
+        ]
         return m

@@ -8,13 +8,13 @@ from amaranth.utils import exact_log2
 from vta_isa.enums import Buffer
 from vta_isa.insn import INSN_BITS, MEM
 from vta_isa.machine import Machine
-from vta_isa.microarch import WRITE_AHEAD, burst_bytes
+from vta_isa.microarch import STORE_DATA, WRITE_AHEAD, burst_bytes
 
 from .axi import CACHEABLE, DATA_ACCESS, INCREMENTING, Axi4Write
-from .bursts import BurstSplitter
+from .bursts import ROW_BYTES, BurstSplitter, base_bits, based
 from .layouts import struct
 from .scratchpad import Format, Geometry, lanes_to_banks
-from .stage import Consumer, Producer, StageControl
+from .stage import Consumer, Producer, StageControl, StageState
 
 RESPONSE_BITS = 24  # bursts of one STORE without their response: at most 65535 rows of 16 pieces
 
@@ -46,6 +46,10 @@ class Store(wiring.Component):
                 "start": Out(1),
                 "end": Out(1),
                 "failed": Out(1),
+                "base": In(base_bits(machine)),  # added to DRAM addresses, in pages
+                "state": Out(StageState()),
+                "filling": Out(1),  # with `state.runs`: no beat can be valid yet
+                "written_bytes": Out(ROW_BYTES),  # of a row, with the cycle that reads its end
             }
         )
 
@@ -55,6 +59,7 @@ class Store(wiring.Component):
         wiring.connect(m, wiring.flipped(self.insns), control.insns)
         wiring.connect(m, control.from_prev, wiring.flipped(self.from_compute))
         wiring.connect(m, control.to_prev, wiring.flipped(self.to_compute))
+        wiring.connect(m, control.state, wiring.flipped(self.state))
         insn = data.View(struct(MEM), self.insns.payload)
 
         works = Signal()
@@ -68,6 +73,9 @@ class Store(wiring.Component):
         ]
         with m.If(control.start):
             m.d.sync += [issued.eq(~works), written.eq(~works)]
+        started = Signal(STORE_DATA - 1)  # so many cycles ago
+        m.d.sync += started.eq(Cat(control.start, started))
+        m.d.comb += self.filling.eq(control.start | started.any())
 
         axi = self.axi
         aw_taken = Signal()
@@ -96,7 +104,7 @@ class Store(wiring.Component):
         # data is about to follow.
         m.d.sync += [
             splitter.start.eq(works),
-            splitter.address.eq(insn.dram_base << scale),
+            splitter.address.eq(based(self.base, insn.dram_base << scale)),
             splitter.row_bytes.eq(insn.x_size << scale),
             splitter.stride_bytes.eq(insn.x_stride << scale),
             splitter.rows.eq(insn.y_size),
@@ -151,6 +159,9 @@ class Store(wiring.Component):
             next_place.eq(row_place + step),
             following.eq(next_place & (lanes - 1)),
         ]
+        scale = exact_log2(machine.entry_bytes(Buffer.OUT))
+        with m.If(advance & active & last_of_row):
+            m.d.comb += self.written_bytes.eq((row_places >> parts) << scale)
         with m.If(advance & active):
             m.d.sync += [
                 place.eq(place + lanes),
