@@ -89,6 +89,7 @@ class Simulator:
         or DeadlockError, and then neither ``dram`` nor the machine has changed.
         """
         table = decode_stream(stream, self.machine)
+        _check_dram(dram)
         if self._function is None:
             self._check(table, len(dram))
         launch = Launch(0, {}, Timeline(*np.zeros((4, 0), dtype=np.int64)))
@@ -121,6 +122,21 @@ class Simulator:
         return self._function.sram(buffer)
 
 
+def _check_dram(dram: NDArray[np.uint8]) -> None:
+    if not isinstance(dram, np.ndarray) or dram.dtype != np.uint8 or dram.ndim != 1:
+        what = (
+            f"{dram.shape} {dram.dtype}"
+            if isinstance(dram, np.ndarray)
+            else f"a {type(dram).__name__}"
+        )
+        raise StreamError(
+            f"dram is {what}; it must be (bytes,) uint8, whose index is the byte address; "
+            "an array of something else becomes one by .reshape(-1).view(np.uint8)"
+        )
+    if not dram.flags.writeable:
+        raise StreamError("dram is read-only, and a launch writes to it; pass a copy")
+
+
 @dataclass(frozen=True)
 class Result:
     """What ``execute`` returns: the DRAM image afterwards, and what the launch took."""
@@ -133,7 +149,7 @@ class Result:
 
 def execute(
     stream: bytes | NDArray[Any],
-    dram: NDArray[np.uint8],
+    dram: NDArray[np.uint8] | bytes,
     machine: Machine | str | Path | Mapping[str, Any],
     *,
     device: str = "simulator",
@@ -147,7 +163,7 @@ def execute(
     if device not in DEVICES:
         raise StreamError(f"unknown device {device!r}{did_you_mean(device, DEVICES)}")
     engine = REFERENCE if device == REFERENCE else "auto"
-    image = np.array(dram, copy=True)
+    image = np.frombuffer(dram, np.uint8).copy() if isinstance(dram, bytes) else np.array(dram)
     simulator = Simulator(load_machine(machine), engine=engine)
     launch = simulator.launch(stream, image, insn_address)
     return Result(image, launch.cycles, launch.counters, launch.timeline)

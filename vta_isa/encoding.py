@@ -36,7 +36,13 @@ def as_words(stream: Stream) -> NDArray[np.uint64]:
         little = stream.astype(stream.dtype.newbyteorder("<"), copy=False)
         data = np.ascontiguousarray(little).reshape(-1).view(np.uint8)
     else:
-        data = np.frombuffer(stream, dtype=np.uint8)
+        try:
+            data = np.frombuffer(stream, dtype=np.uint8)
+        except TypeError:
+            raise StreamError(
+                f"a stream is bytes or an array of integers, not a {type(stream).__name__}; "
+                "read a file with read_bytes(), make an array of a list"
+            ) from None
     whole, rest = divmod(data.size, INSN_BYTES)
     if rest:
         raise StreamError(

@@ -56,6 +56,11 @@ def simulate(
     StreamError without a FINISH at the end, DeadlockError where stages wait for each other.
     """
     check_finish(table)
+    if not 0 <= insn_address < 1 << machine.axi.addr_bits:
+        raise StreamError(
+            f"the stream begins at byte {insn_address:#x}; an address has "
+            f"{machine.axi.addr_bits} bits (axi.addr_bits); place it lower"
+        )
     if insn_address % INSN_BYTES:
         raise StreamError(
             f"the stream begins at byte {insn_address:#x}; instructions are aligned to {INSN_BYTES}"
