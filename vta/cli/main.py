@@ -60,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = [word for word in given if word != TRACEBACK]
     try:
         status = app(words or ["--help"], prog_name="vta", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is where the caller closed it: vta isa >&-
+            sys.stdout.flush()
     except BrokenPipeError:
         # Python flushes standard output once more at its end; there must be something to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -90,6 +91,8 @@ def _one_line(error: Exception) -> str:
             text = str(error)
         case OSError(filename=str() | bytes() as name, strerror=str() as reason):
             text = f"{os.fsdecode(name)}: {reason[:1].lower()}{reason[1:]}"
+        case OSError(filename=None, strerror=str() as reason):  # of a stream, not of a file
+            text = f"cannot write the output: {reason[:1].lower()}{reason[1:]}"
         case _:
             text = (
                 f"internal error: {type(error).__name__}: {error} "
