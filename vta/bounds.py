@@ -10,8 +10,9 @@ layer takes at least as long as the busiest of the three:
   entry.
 - read: every operand crosses the bus once, as the accelerator's layout stores it: channels,
   rows and vectors padded to whole entries, pictures without their border of zeros and without the
-  rows and columns that no window covers, a bias as accumulator entries. That no operand is fetched twice needs an SRAM that holds what is reused, so
-  this is a bound, and not always one that can be met.
+  rows and columns that no window covers, a bias as accumulator entries. That no operand is fetched
+  twice needs an SRAM that holds what is reused, so this is a bound, and not always one that can be
+  met.
 - write: every output crosses the bus once.
 
 Instructions and micro-operations, latencies, and filling and draining the pipelines are left out.
