@@ -4,14 +4,13 @@ These machines are compiled in every test run; every_machine.py has the others.
 """
 
 import json
-from functools import cache
 from pathlib import Path
 
-import machines
 import numpy as np
 import pytest
 from programs import Program, random_program
 from rtl_checks import check, check_results, needs_compiler
+from rtl_machines import machine
 
 from vta_hw.verilated import VerilatedCore, run_rtl
 from vta_isa.encoding import decode_stream, encode_stream
@@ -23,24 +22,6 @@ from vta_isa.machine import load_machine
 pytestmark = needs_compiler
 
 VECTORS = sorted((Path(__file__).parents[1] / "vectors").iterdir())
-
-# Small, and unlike the presets wherever a machine can be: banks in every memory, sub-byte scalars,
-# two rows, late memory, a second ACC read port.
-ODD = {
-    "name": "odd",
-    "gemm": {"batch": 2, "block_in": 2, "block_out": 8},
-    "types": {"inp": "int4", "wgt": "int2", "out": "int4"},
-    "sram": {"uop": "512 B", "inp": "512 B", "wgt": "512 B", "acc": "4 KiB"},
-    "axi": {"data_bits": 256, "burst_beats": 8, "outstanding_reads": 3, "addr_bits": 40},
-    "queues": {"command": 3, "token": 2},
-    "alu": {"tensor_interval": 1},
-    "memory": {"read_latency": 11, "write_latency": 3, "jitter": 5},
-}
-
-
-@cache
-def machine(name):
-    return load_machine(ODD) if name == "odd" else machines.machine(name)
 
 
 @pytest.mark.parametrize("seed", range(25))
