@@ -17,6 +17,7 @@ from vta_isa.machine import Machine, load_machine
 from vta_isa.microarch import READ_CHANNEL, WRITE_CHANNEL, jitter_key
 from vta_isa.tensors import unpack_entries
 
+from ..counts import count_widths
 from ..scratchpad import Geometry
 from .build import library
 
@@ -39,13 +40,9 @@ class _Launch(ctypes.Structure):
             )
         ),
         *((name, ctypes.c_void_p) for name in ("dispatch", "start", "end", "stage")),
-        *(
-            (name, ctypes.c_uint64)
-            for name in (
-                *("cycles", "read_beats", "write_beats", "read_bursts", "write_bursts"),
-                *("bad_address", "failed"),
-            )
-        ),
+        ("cycles", ctypes.c_uint64),
+        *((name, ctypes.c_void_p) for name in ("count_bits", "counters")),
+        *((name, ctypes.c_uint64) for name in ("counter_count", "bad_address", "failed")),
         ("problem", ctypes.c_char * 128),
     )
 
@@ -95,6 +92,8 @@ class VerilatedCore:
         count = len(words)
         cycles = {name: np.full(count, -1, dtype=np.int64) for name in ("dispatch", "start", "end")}
         stage = np.zeros(count, dtype=np.int8)
+        bits = np.array(list(count_widths().values()), dtype=np.uint8)
+        counted = np.zeros(len(bits), dtype=np.uint64)
         seed = machine.memory.jitter
         request = _Launch(
             dram=dram.ctypes.data,
@@ -111,6 +110,9 @@ class VerilatedCore:
             quiet_limit=_longest_quiet(words, machine),
             cycle_limit=cycle_limit,
             stage=stage.ctypes.data,
+            count_bits=bits.ctypes.data,
+            counters=counted.ctypes.data,
+            counter_count=len(bits),
             **{name: array.ctypes.data for name, array in cycles.items()},
         )
         status = self._library.vta_launch(self._bench, ctypes.byref(request))
@@ -130,13 +132,7 @@ class VerilatedCore:
                 f"{request.failed} beats were read or written outside DRAM, the first at byte "
                 f"{request.bad_address:#x}; the image has {len(dram)} bytes"
             )
-        counters = {
-            "cycles": request.cycles,
-            "dram_read_beats": request.read_beats,
-            "dram_read_bursts": request.read_bursts,
-            "dram_write_beats": request.write_beats,
-            "dram_write_bursts": request.write_bursts,
-        }
+        counters = dict(zip(count_widths(), counted.tolist(), strict=True))
         timeline = Timeline(stage, cycles["dispatch"], cycles["start"], cycles["end"])
         return Launch(request.cycles, counters, timeline)
 

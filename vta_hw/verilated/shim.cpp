@@ -105,10 +105,9 @@ struct VtaLaunch {
     int64_t *end;
     int8_t *stage;
     uint64_t cycles;
-    uint64_t read_beats;
-    uint64_t write_beats;
-    uint64_t read_bursts;
-    uint64_t write_bursts;
+    const uint8_t *count_bits;  // width of each counter's field in the port `counts`
+    uint64_t *counters;         // sums of those fields
+    uint64_t counter_count;
     uint64_t bad_address;  // first access outside DRAM, where failed
     uint64_t failed;       // accesses answered with an error
     char problem[128];     // what broke the protocol
@@ -155,6 +154,7 @@ class Bench {
             top->eval();
             if (now > 0 && !top->busy) break;
             bool event = sample();
+            count();
             top->clk = 1;
             top->eval();
             if (l.problem[0]) return PROTOCOL;
@@ -256,7 +256,6 @@ class Bench {
             top->m_axi_rvalid = 1;
             top->m_axi_rresp = response;
             top->m_axi_rlast = read.beats == 1;
-            ++run->read_beats;
             read.address += BUS_BYTES;
             if (--read.beats == 0) reads.pop_front();
         }
@@ -278,13 +277,11 @@ class Bench {
                       now + run->read_latency, (top->m_axi_arprot & INSTRUCTION_ACCESS) != 0};
             check(read.address, read.beats);
             reads.push_back(read);
-            ++run->read_bursts;
             event = true;
         }
         if (top->m_axi_awvalid && top->m_axi_awready) {
             writes.push_back({uint64_t(top->m_axi_awaddr), uint32_t(top->m_axi_awlen) + 1});
             check(writes.back().address, writes.back().beats);
-            ++run->write_bursts;
             event = true;
         }
         if (top->m_axi_wvalid && top->m_axi_wready) {
@@ -328,13 +325,25 @@ class Bench {
                 if ((strobes >> i & 1) && address < run->dram_bytes) run->dram[address] = beat[i];
             }
         }
-        ++run->write_beats;
         write.address += BUS_BYTES;
         --write.beats;
         if ((write.beats == 0) != (top->m_axi_wlast != 0)) complain("WLAST is not the last beat");
         if (write.beats == 0) {
             writes.pop_front();
             responses.push_back(now + run->write_latency);
+        }
+    }
+
+    // Adds up what the core counts in this cycle.
+    void count() {
+        const uint32_t *words = reinterpret_cast<const uint32_t *>(&top->counts);
+        uint64_t place = 0;
+        for (uint64_t i = 0; i < run->counter_count; ++i) {
+            uint64_t bits = run->count_bits[i], low = place % 32;
+            uint64_t value = words[place / 32] >> low;
+            if (low + bits > 32) value |= uint64_t(words[place / 32 + 1]) << (32 - low);
+            run->counters[i] += value & ((uint64_t(1) << bits) - 1);
+            place += bits;
         }
     }
 
