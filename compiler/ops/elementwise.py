@@ -109,7 +109,8 @@ def _choose_tile(
         ).makespan()
 
     choices = []
-    for threads in (1, 2) if vthreads else (1,):
+    most_threads = min(2 if vthreads else 1, machine.queues.token)  # as in tiles.py
+    for threads in range(1, most_threads + 1):
         least = ceil_div(entries, threads * (room // threads)) if room >= threads else 0
         for rounds in range(least, least + 8) if least else ():
             tile = ceil_div(entries, rounds * threads)

@@ -111,7 +111,9 @@ def _candidates(
 ) -> Iterator[tuple[TileWork, Tile]]:
     co, *spatial = product.out
     costs = Costs(machine)
-    for count in sorted({1, threads}):
+    # Each thread has a token of its own on the way between two stages: without room for all of
+    # them, the stages wait for each other.
+    for count in sorted({1, min(threads, machine.queues.token)}):
         for sizes in combinations(*(axis.tiles() for axis in spatial)):
             rows, columns = product.inp_box(sizes)
             points = prod(sizes)
