@@ -1,8 +1,13 @@
 """Layers nobody trains and machines nobody builds, through ``vta.run``: right, or refused."""
 
+import numpy as np
 import pytest
 
 import vta
+from compiler import ops
+from compiler.module import build
+from vta_isa import Buffer
+from vta_runtime import Runtime, SimulatorDevice
 
 DEFAULT: dict[str, object] = {}
 TINY = "tiny"
@@ -81,3 +86,72 @@ NARROW = {"types": {"inp": "int16", "wgt": "int16", "acc": "int16"}, "sram": SMA
 )
 def test_shifts_beyond_a_narrow_accumulator(layer: dict[str, object]) -> None:
     assert vta.run({"layers": [{"name": "odd", **layer}]}, NARROW).layers
+
+
+ONE_TOKEN = {
+    "gemm": {"block_in": 2, "block_out": 8},
+    "sram": SMALL,
+    "queues": {"command": 2, "token": 1},
+}
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        conv(height=14, width=23, kernel=1, stride=3, padding=2, out_channels=32),
+        conv(height=14, width=11, kernel=2, padding=2, in_channels=40),
+        {"kind": "dense", "m": 9, "k": 65, "n": 33},
+        {"kind": "add", "length": 5000},
+    ],
+)
+@pytest.mark.parametrize("command", [1, 2, 512])
+def test_token_queues_of_one_deadlock_no_threads(layer: dict[str, object], command: int) -> None:
+    machine = {**ONE_TOKEN, "queues": {"command": command, "token": 1}}
+    assert vta.run({"layers": [{"name": "odd", **layer}]}, machine).layers
+
+
+OBLONG = [
+    # kernel, stride, padding, each (rows, columns)
+    ((7, 1), (1, 1), (3, 0)),
+    ((1, 7), (1, 1), (0, 3)),
+    ((1, 1), (3, 1), (0, 0)),
+    ((1, 1), (1, 3), (0, 0)),
+    ((1, 3), (2, 3), (0, 1)),
+    ((2, 5), (3, 1), (1, 4)),
+    ((3, 1), (1, 2), (0, 2)),
+    ((1, 1), (2, 2), (3, 0)),
+]
+
+
+@pytest.mark.parametrize("vthreads", [False, True])
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(("kernel", "stride", "padding"), OBLONG)
+def test_oblong_kernels(
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[int, int],
+    machine: str,
+    vthreads: bool,
+) -> None:
+    target = vta.load_machine(MACHINES[machine])
+    layer = ops.Conv2d(2, 11, 8, 5, 6, kernel, stride, padding)
+    op = ops.conv2d(layer, target, vthreads=vthreads)
+    rng = np.random.default_rng(7)
+    low, high = target.scalar_range(Buffer.INP)
+    data = rng.integers(low, high, (2, 5, 11, 8), target.dtype(Buffer.INP), endpoint=True)
+    low, high = target.scalar_range(Buffer.WGT)
+    weights = rng.integers(low, high, (6, 5, *kernel), target.dtype(Buffer.WGT), endpoint=True)
+    packed = op.pack({"data": data, "weights": weights})
+    output = np.zeros(op.output_shape, op.output_dtype)
+    module = build(op.schedule, target)
+    module.run(
+        [packed.get(param.name, output) for param in module.program.params],
+        Runtime(SimulatorDevice(target)),
+    )
+
+    (ph, pw), (sh, sw) = padding, stride
+    padded = np.pad(data.astype(np.int64), ((0, 0), (0, 0), (ph, ph), (pw, pw)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(2, 3))
+    sums = np.einsum("ncyxij,ocij->noyx", windows[:, :, ::sh, ::sw], weights.astype(np.int64))
+    unused = 64 - target.bits(Buffer.OUT)
+    np.testing.assert_array_equal(op.unpack(output), sums << unused >> unused)
