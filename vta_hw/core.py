@@ -39,10 +39,15 @@ from .tokens import TokenQueue
 
 
 class Trace(wiring.Signature):
-    """What happens in a cycle, one bit per stage (load, compute, store)."""
+    """What happens in a cycle, for test benches; where nothing is connected nothing is synthesised.
+
+    ``dispatch``, ``start``, ``end``: one bit per stage (load, compute, store). ``request``: a burst
+    is presented, ``grant``: and granted, one bit per ``Client`` of the read port.
+    """
 
     def __init__(self):
-        super().__init__({"dispatch": Out(3), "start": Out(3), "end": Out(3)})
+        stages = dict.fromkeys(("dispatch", "start", "end"), Out(len(Lane)))
+        super().__init__({**stages, **dict.fromkeys(("request", "grant"), Out(len(Client)))})
 
 
 class Core(wiring.Component):
@@ -114,7 +119,12 @@ class Core(wiring.Component):
         clients = {Client.COMPUTE: compute, Client.FETCH: fetch, Client.LOAD: load}
         for client, reader in clients.items():
             wiring.connect(m, reader.request, port.requests[client])
-            m.d.comb += [reader.data.eq(port.data), reader.valid.eq(port.valid[client])]
+            m.d.comb += [
+                reader.data.eq(port.data),
+                reader.valid.eq(port.valid[client]),
+                self.trace.request[client].eq(reader.request.valid),
+                self.trace.grant[client].eq(reader.request.valid & reader.request.ready),
+            ]
         wiring.connect(m, port.axi, wiring.flipped(self.read))
         wiring.connect(m, store.axi, wiring.flipped(self.write))
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa.encoding import as_words, decode_stream
-from vta_isa.enums import Buffer, Opcode
+from vta_isa.enums import Buffer, Opcode, Stage
 from vta_isa.errors import DeadlockError, StreamError
 from vta_isa.insn import INSN_BYTES
-from vta_isa.launch import Launch, Timeline
+from vta_isa.launch import Bursts, Launch, Timeline
 from vta_isa.machine import Machine, load_machine
 from vta_isa.microarch import READ_CHANNEL, WRITE_CHANNEL, jitter_key
 from vta_isa.tensors import unpack_entries
@@ -42,7 +42,9 @@ class _Launch(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("dispatch", "start", "end", "stage")),
         ("cycles", ctypes.c_uint64),
         *((name, ctypes.c_void_p) for name in ("count_bits", "counters")),
-        *((name, ctypes.c_uint64) for name in ("counter_count", "bad_address", "failed")),
+        ("counter_count", ctypes.c_uint64),
+        ("bursts", ctypes.c_void_p),
+        *((name, ctypes.c_uint64) for name in ("burst_count", "bad_address", "failed")),
         ("problem", ctypes.c_char * 128),
     )
 
@@ -70,8 +72,11 @@ class VerilatedCore:
         *,
         pressure: int = 0,
         cycle_limit: int = (1 << 63) - 1,
+        record_bursts: bool = False,
     ) -> Launch:
         """Run ``stream`` on ``dram``, which changes in place.
+
+        ``record_bursts`` adds every DRAM burst to the timeline.
 
         With ``pressure``, a seed above 0, every channel of the memory is ready only now and then:
         other cycles, same results.
@@ -133,7 +138,8 @@ class VerilatedCore:
                 f"{request.bad_address:#x}; the image has {len(dram)} bytes"
             )
         counters = dict(zip(count_widths(), counted.tolist(), strict=True))
-        timeline = Timeline(stage, cycles["dispatch"], cycles["start"], cycles["end"])
+        bursts = _bursts(request) if record_bursts else None
+        timeline = Timeline(stage, cycles["dispatch"], cycles["start"], cycles["end"], bursts)
         return Launch(request.cycles, counters, timeline)
 
     def sram(self, buffer: Buffer) -> NDArray[np.integer]:
@@ -171,6 +177,15 @@ def run_rtl(
     image = np.array(dram, dtype=np.uint8)
     launch = VerilatedCore(machine).launch(stream, image, insn_address)
     return image, launch
+
+
+def _bursts(request: _Launch) -> Bursts:
+    """A copy of the bursts of a launch: reads before writes, each in the order of their issue."""
+    rows = np.zeros((request.burst_count, 8), dtype=np.int64)
+    if rows.size:
+        ctypes.memmove(rows.ctypes.data, request.bursts, rows.nbytes)
+    rows = rows[np.argsort(rows[:, 0] == Stage.STORE, kind="stable")]
+    return Bursts(rows[:, 0].astype(np.int8), *(rows[:, i].copy() for i in range(1, 8)))
 
 
 def _longest_quiet(words: NDArray[np.uint64], machine: Machine) -> int:

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "Vtop.h"
 #include "Vtop___024root.h"
@@ -16,7 +17,10 @@ double sc_time_stamp() { return 0; }
 namespace {
 
 constexpr int BUS_BYTES = VTA_BUS_BYTES;
-constexpr int STAGES = 3;
+constexpr int STAGES = 3, FETCH = 0, STORE = 3;
+constexpr int CLIENTS = 3;
+constexpr int STAGE_OF_CLIENT[CLIENTS] = {2, FETCH, 1};  // memory_port.Client
+constexpr uint64_t CHUNK_BYTES = 256, INSN_BYTES = 16;
 constexpr uint32_t OKAY = 0, DECERR = 3;
 constexpr uint32_t INSTRUCTION_ACCESS = 4;  // bit of AxPROT
 constexpr uint64_t PAGE_BYTES = 4096;
@@ -74,11 +78,28 @@ struct Read {
     uint32_t beats;
     uint64_t earliest;
     bool instructions;
+    size_t burst;  // number of its record
 };
 
 struct Write {
     uint64_t address;
     uint32_t beats;
+    size_t burst;
+};
+
+// A grant of the read port whose address is not on the bus yet.
+struct Grant {
+    int64_t stage, insn, request;
+};
+
+// The fields of vta_isa.launch.Bursts, in its order.
+struct Burst {
+    int64_t stage, insn, address, beats, request, issue, first, last;
+
+    void beat(int64_t now) {
+        if (first < 0) first = now;
+        last = now;
+    }
 };
 
 }  // namespace
@@ -108,6 +129,8 @@ struct VtaLaunch {
     const uint8_t *count_bits;  // width of each counter's field in the port `counts`
     uint64_t *counters;         // sums of those fields
     uint64_t counter_count;
+    const int64_t *bursts;  // (burst_count, 8): Burst, by issue; valid until the next launch
+    uint64_t burst_count;
     uint64_t bad_address;  // first access outside DRAM, where failed
     uint64_t failed;       // accesses answered with an error
     char problem[128];     // what broke the protocol
@@ -140,6 +163,9 @@ class Bench {
         write_jitter = Jitter{l.jitter != 0, uint32_t(l.write_key)};
         for (auto &queue : queued) queue.clear();
         for (auto &queue : running) queue.clear();
+        grants.clear();
+        bursts.clear();
+        for (auto &cycle : requested) cycle = -1;
         ar_held = aw_held = w_held = Held{};
         dispatched = 0;
         l.problem[0] = 0;
@@ -165,6 +191,8 @@ class Bench {
         top->clk = 1;
         top->eval();
         l.cycles = now;
+        l.bursts = reinterpret_cast<const int64_t *>(bursts.data());
+        l.burst_count = bursts.size();
         return DONE;
     }
 
@@ -191,6 +219,9 @@ class Bench {
     Jitter read_jitter, write_jitter;
     std::deque<uint64_t> queued[STAGES], running[STAGES];
     uint64_t dispatched = 0;
+    int64_t requested[CLIENTS];  // since when each client presents a burst; -1: it does not
+    std::deque<Grant> grants;
+    std::vector<Burst> bursts;
     Held ar_held, aw_held, w_held;
 
     void clock() {
@@ -256,6 +287,7 @@ class Bench {
             top->m_axi_rvalid = 1;
             top->m_axi_rresp = response;
             top->m_axi_rlast = read.beats == 1;
+            bursts[read.burst].beat(int64_t(now));
             read.address += BUS_BYTES;
             if (--read.beats == 0) reads.pop_front();
         }
@@ -272,16 +304,28 @@ class Bench {
         bool event = top->m_axi_rvalid || top->m_axi_bvalid;
         if (top->m_axi_rvalid && !top->m_axi_rready) complain("RREADY is low");
         check_stability();
+        trace_requests();
         if (top->m_axi_arvalid && top->m_axi_arready) {
             Read read{uint64_t(top->m_axi_araddr), uint32_t(top->m_axi_arlen) + 1,
-                      now + run->read_latency, (top->m_axi_arprot & INSTRUCTION_ACCESS) != 0};
+                      now + run->read_latency, (top->m_axi_arprot & INSTRUCTION_ACCESS) != 0,
+                      bursts.size()};
             check(read.address, read.beats);
             reads.push_back(read);
+            if (grants.empty()) return complain("AR without a grant"), true;
+            Grant grant = grants.front();
+            grants.pop_front();
+            if (grant.stage == FETCH) grant.insn = first_insn(read.address);
+            bursts.push_back({grant.stage, grant.insn, int64_t(read.address), read.beats,
+                              grant.request, int64_t(now), -1, -1});
             event = true;
         }
         if (top->m_axi_awvalid && top->m_axi_awready) {
-            writes.push_back({uint64_t(top->m_axi_awaddr), uint32_t(top->m_axi_awlen) + 1});
-            check(writes.back().address, writes.back().beats);
+            writes.push_back(
+                {uint64_t(top->m_axi_awaddr), uint32_t(top->m_axi_awlen) + 1, bursts.size()});
+            const Write &write = writes.back();
+            check(write.address, write.beats);
+            bursts.push_back({STORE, running_insn(STORE), int64_t(write.address), write.beats,
+                              int64_t(now), int64_t(now), -1, -1});
             event = true;
         }
         if (top->m_axi_wvalid && top->m_axi_wready) {
@@ -325,6 +369,7 @@ class Bench {
                 if ((strobes >> i & 1) && address < run->dram_bytes) run->dram[address] = beat[i];
             }
         }
+        bursts[write.burst].beat(int64_t(now));
         write.address += BUS_BYTES;
         --write.beats;
         if ((write.beats == 0) != (top->m_axi_wlast != 0)) complain("WLAST is not the last beat");
@@ -345,6 +390,33 @@ class Bench {
             run->counters[i] += value & ((uint64_t(1) << bits) - 1);
             place += bits;
         }
+    }
+
+    int64_t running_insn(int stage) const {
+        const auto &queue = running[stage - 1];
+        return queue.empty() ? -1 : int64_t(queue.front());
+    }
+
+    // Who asks the read port for a burst, and gets it. Called before trace: a stage does not ask in
+    // the cycle in which it starts or ends an instruction.
+    void trace_requests() {
+        if (!top->trace_request) return;
+        for (int client = 0; client < CLIENTS; ++client) {
+            if (!(top->trace_request >> client & 1)) continue;
+            if (requested[client] < 0) requested[client] = int64_t(now);
+            if (!(top->trace_grant >> client & 1)) continue;
+            int stage = STAGE_OF_CLIENT[client];
+            // What fetch asks for is known when its address is.
+            int64_t insn = stage == FETCH ? -1 : running_insn(stage);
+            grants.push_back({stage, insn, requested[client]});
+            requested[client] = -1;
+        }
+    }
+
+    // The first instruction of the chunk that lies at an address.
+    int64_t first_insn(uint64_t address) const {
+        uint64_t chunk = address / CHUNK_BYTES * CHUNK_BYTES;
+        return chunk <= run->insn_address ? 0 : int64_t((chunk - run->insn_address) / INSN_BYTES);
     }
 
     // Which instruction does what in this cycle.
