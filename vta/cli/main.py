@@ -93,6 +93,8 @@ def _one_line(error: Exception) -> str:
             text = f"{os.fsdecode(name)}: {reason[:1].lower()}{reason[1:]}"
         case OSError(filename=None, strerror=str() as reason):  # of a stream, not of a file
             text = f"cannot write the output: {reason[:1].lower()}{reason[1:]}"
+        case MemoryError():
+            text = f"out of memory: {error or 'try a smaller workload'}"
         case _:
             text = (
                 f"internal error: {type(error).__name__}: {error} "
