@@ -16,7 +16,7 @@ from .layouts import struct
 from .scratchpad import Format, Geometry, lanes_to_banks
 from .stage import Consumer, Producer, StageControl, StageState
 
-RESPONSE_BITS = 24  # bursts of one STORE without their response: at most 65535 rows of 16 pieces
+RESPONSE_BITS = 24  # bursts without their response: more than any memory leaves unanswered
 
 
 class Store(wiring.Component):
