@@ -10,7 +10,8 @@ import machines
 import numpy as np
 import pytest
 from programs import Program, random_program
-from rtl_checks import check, needs_compiler
+from rtl_checks import check, check_results, needs_compiler
+from rtl_machines import random_machine
 
 from vta_hw.verilated import VerilatedCore, run_rtl
 from vta_isa.encoding import decode_stream
@@ -30,6 +31,17 @@ def test_random_programs(name):
             machine = machine.replace(memory={"jitter": seed, "read_latency": 5 * seed})
         program = random_program(rng, machine)
         check(VerilatedCore(machine), program, 16 * int(rng.integers(64)))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_programs_on_a_random_machine(seed):
+    machine = random_machine(np.random.default_rng([seed, 100]))
+    print(machine.model_dump_json(indent=1))  # shown where it fails
+    for number in range(30):
+        rng = np.random.default_rng([seed, number])
+        program = random_program(rng, machine)
+        check(VerilatedCore(machine), program, 16 * int(rng.integers(64)))
+        check_results(VerilatedCore(machine), program, pressure=number + 1)
 
 
 @pytest.mark.parametrize("folder", VECTORS, ids=lambda folder: folder.name)
