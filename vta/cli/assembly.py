@@ -54,11 +54,13 @@ def disassemble(
     from vta_isa import as_words, load_machine
     from vta_isa.assembly import format_stream
 
-    from ..files import write_whole
+    from ..files import check_writable, write_whole
     from .inputs import about
 
     target = load_machine(machine)
     labels = dict(_label(text) for text in buffer or ())
+    if output is not None:
+        check_writable(output)
     with about(stream):
         words = as_words(stream.read_bytes())
     if as_json:
