@@ -9,7 +9,7 @@ process.
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ def compiled_run() -> Callable[..., bool] | None:
     for part in engine.PARTS:
         # Without reference counts on the arrays they pass on: half of the time, as none allocates.
         register_jitable(_nrt=False)(part)
-    folder = private_folder()
+    folder = private_folder("timing", _SOURCES)
     if folder is None:
         compiled: Callable[..., bool] = numba.njit(engine.run)
         return compiled
@@ -49,16 +49,16 @@ def compiled_run() -> Callable[..., bool] | None:
     return compiled
 
 
-def private_folder() -> Path | None:
-    """The cache folder of this version of the engine; None unless it is ours alone to write.
+def private_folder(name: str, sources: Sequence[str]) -> Path | None:
+    """The cache folder of this version of ``sources``; None unless it is ours alone to write.
 
     Code is executed from it, so nobody else may put any there.
     """
     from ..kernels.cache import cache_folder  # imports llvmlite, which numba needs anyway
 
-    digest = hashlib.sha256(b"".join(Path(file).read_bytes() for file in _SOURCES))
+    digest = hashlib.sha256(b"".join(Path(file).read_bytes() for file in sources))
     try:
-        folder = cache_folder() / f"timing-{digest.hexdigest()[:16]}"
+        folder = cache_folder() / f"{name}-{digest.hexdigest()[:16]}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
     except (OSError, RuntimeError):  # RuntimeError: there is no home folder
