@@ -195,8 +195,8 @@ def register_map(machine: Machine) -> list[Register]:
             "error_insn",
             0x030,
             ro,
-            "number in the stream of the instruction that stopped it; of the last one dispatched, "
-            "where memory answered with an error",
+            "number in the stream of the instruction that stopped it; where memory answered with "
+            "an error, of the last one dispatched, all ones if none was",
             source=Source.SIGNAL,
         ),
     ]
