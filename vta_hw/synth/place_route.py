@@ -140,7 +140,7 @@ def _route(text: str, family: Family, top: str, seed: int, progress: Progress) -
             for kind, count in report["utilization"].items()
             if count["used"]
         },
-        "critical_path": [asdict(step) for step in _critical_path(report, clock, mapped.owners)],
+        "critical_path": [asdict(step) for step in critical_path(report, clock, mapped.owners)],
     }
     return {
         "synthesis": mapped.synthesis.as_json(),
@@ -149,7 +149,7 @@ def _route(text: str, family: Family, top: str, seed: int, progress: Progress) -
     }
 
 
-def _critical_path(
+def critical_path(
     report: Mapping[str, Any], clock: str, owners: Mapping[str, str | None]
 ) -> list[Step]:
     """From register to register of the clock."""

@@ -43,6 +43,7 @@ def run_wasm_tool(module: str, function: str, arguments: Sequence[str], folder: 
 
 
 def _run(command: list[str], folder: Path, name: str) -> str:
+    # Warnings of a tool's own code must not end it where the caller makes warnings errors.
     environment = {**os.environ, "PYTHONWARNINGS": ""}
     ended = subprocess.run(
         command,
