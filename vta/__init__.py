@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from vta_isa.version import __version__
 
     from .compile import compile_layer, lower
+    from .cosimulation import Cosimulation, cosim
     from .job import Comparison, RunReport, WrongResult, compare, run
     from .workloads import Workload, load_workload
 
 _HOME = {
     "Comparison": "vta.job",
+    "Cosimulation": "vta.cosimulation",
     "Launch": "vta_isa.launch",
     "Machine": "vta_isa.machine",
     "Result": "simulator.machine",
@@ -33,6 +35,7 @@ _HOME = {
     "__version__": "vta_isa.version",
     "compare": "vta.job",
     "compile_layer": "vta.compile",
+    "cosim": "vta.cosimulation",
     "execute": "simulator.machine",
     "load_machine": "vta_isa.machine",
     "load_workload": "vta.workloads",
@@ -42,6 +45,7 @@ _HOME = {
 
 __all__ = [
     "Comparison",
+    "Cosimulation",
     "Launch",
     "Machine",
     "Result",
@@ -52,6 +56,7 @@ __all__ = [
     "__version__",
     "compare",
     "compile_layer",
+    "cosim",
     "execute",
     "load_machine",
     "load_workload",

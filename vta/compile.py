@@ -14,7 +14,8 @@ from vta_isa.errors import CompileError
 from vta_isa.launch import Launch
 from vta_isa.machine import Machine, load_machine
 from vta_isa.suggest import did_you_mean
-from vta_runtime import Device, ReferenceDevice, Runtime, SimulatorDevice
+from vta_runtime import Device, ReferenceDevice, Runtime, SimulatorDevice, Stream
+from vta_runtime.devices.rtl import RtlDevice
 
 from .workload_data import make_arrays
 from .workloads import (
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.integer]
 
+# What executes a layer: the simulator; its slow judge; the RTL, compiled by Verilator.
+DEVICES = ("simulator", "reference", "rtl")
+
 # What `lower` shows, in the order in which the compiler makes it.
 EMITS = ("te", "schedule", "loops", "calls", "llvm", "stream")
 
@@ -44,7 +48,7 @@ class CompiledLayer(Protocol):
     """A layer compiled for one machine."""
 
     def run(self, arrays: Mapping[str, Ints], device: str) -> tuple[Ints, list[Launch]]:
-        """Output and launches of one execution on a fresh device (``simulator``, ``reference``).
+        """Output and launches of one execution on a fresh device, one of ``DEVICES``.
 
         ``arrays`` are the operands as ``vta.workload_data.make_arrays`` gives them: plain tensors
         in the shapes the layer's class states. The output has the shape stated there too, and the
@@ -100,6 +104,17 @@ def lower_layer(layer: Layer, machine: Machine, emit: str, vthreads: bool) -> st
     return build(mapped.schedule, machine).text(emit)
 
 
+def launched_streams(layer: Layer, machine: Machine, vthreads: bool) -> list[Stream]:
+    """What ``layer`` launches on its own data: each stream, and the DRAM it begins with."""
+    from compiler.module import build
+
+    mapped = operator(layer, machine, vthreads)
+    # A later launch may depend on what an earlier one computed, so function stays on.
+    runtime = Runtime(SimulatorDevice(machine, timing=False), keep_memory=True)
+    _Compiled(mapped, build(mapped.schedule, machine)).run_on(runtime, make_arrays(layer, machine))
+    return runtime.streams
+
+
 @dataclass(frozen=True)
 class _Compiled:
     """An operator and its native code: the ``CompiledLayer`` there is."""
@@ -108,10 +123,7 @@ class _Compiled:
     module: "Module"
 
     def run(self, arrays: Mapping[str, Ints], device: str) -> tuple[Ints, list[Launch]]:
-        machine = self.module.machine
-        made: Device
-        made = ReferenceDevice(machine) if device == "reference" else SimulatorDevice(machine)
-        runtime = Runtime(made)
+        runtime = Runtime(_device(device, self.module.machine))
         return self.run_on(runtime, arrays), runtime.launches
 
     def run_on(self, runtime: Runtime, arrays: Mapping[str, Ints]) -> Ints:
@@ -122,6 +134,15 @@ class _Compiled:
         params = self.module.program.params
         self.module.run([packed.get(param.name, output) for param in params], runtime)
         return cast(Ints, self.operator.unpack(output))
+
+
+def _device(name: str, machine: Machine) -> Device:
+    match name:
+        case "rtl":
+            return RtlDevice(machine)
+        case "reference":
+            return ReferenceDevice(machine)
+    return SimulatorDevice(machine)
 
 
 def _streams(program: _Compiled, layer: Layer) -> str:

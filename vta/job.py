@@ -15,13 +15,11 @@ from vta_isa.suggest import did_you_mean
 from vta_isa.version import __version__
 
 from .bounds import bound
-from .compile import CompileLayer, compile_layer
+from .compile import DEVICES, CompileLayer, compile_layer
 from .figures import Figures, measured, summed
 from .reference_ops import reference
 from .workload_data import make_arrays
 from .workloads import Layer, Workload, about_layer, load_workload
-
-DEVICES = ("simulator", "reference")
 
 # Called before each layer with its name, its number from 0, and how many there are; and once more
 # at the end, with an empty name.
@@ -123,7 +121,8 @@ def run(
     """Compile, run and check each layer of ``workload`` on random data from a fixed seed.
 
     Every output is compared with ``vta.reference_ops``; the first difference raises
-    ``WrongResult``. ``device`` is ``simulator`` or ``reference``, the slow judge.
+    ``WrongResult``. ``device`` is ``simulator``, ``reference``, the slow judge, or ``rtl``, the
+    hardware itself compiled by Verilator.
     """
     loaded = load_workload(workload)
     target = load_machine(machine)

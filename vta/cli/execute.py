@@ -27,8 +27,9 @@ def execute_stream(
     """Run an instruction stream; print its cycles and counters, save what it left in DRAM."""
     import numpy as np
 
-    from simulator.machine import execute
+    from simulator.machine import Result, execute
     from vta_isa import load_machine
+    from vta_runtime.devices.rtl import make_core
 
     from ..files import check_writable, write_whole
     from .console import print_json, print_table
@@ -40,7 +41,12 @@ def execute_stream(
     if out is not None:
         check_writable(out)
     with about(stream):
-        result = execute(words, image, target, device=device.value)
+        if device is options.Device.RTL:
+            left = image.copy()
+            launch = make_core(target).launch(words, left)
+            result = Result(left, launch.cycles, launch.counters, launch.timeline)
+        else:
+            result = execute(words, image, target, device=device.value)
     if out is not None:
         write_whole(out, result.dram.tobytes())
     counters = {name: int(value) for name, value in result.counters.items()}

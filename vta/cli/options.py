@@ -12,6 +12,7 @@ class Device(StrEnum):
 
     SIMULATOR = "simulator"
     REFERENCE = "reference"
+    RTL = "rtl"
 
 
 Machine = Annotated[
@@ -24,7 +25,10 @@ Machine = Annotated[
     ),
 ]
 Devices = Annotated[
-    Device, typer.Option("--device", help="`reference` is the slow, obvious judge.")
+    Device,
+    typer.Option(
+        "--device", help="`reference` is the slow, obvious judge, `rtl` the hardware in Verilator."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the same as JSON.")]
 Workload = Annotated[
