@@ -20,11 +20,10 @@ from .compiled import compiled
 from .dram import SharedDram, shared_dram
 from .findings import Code, Finding
 from .layout import FAULT, FOOTPRINT_FIELDS, INFO_FIELDS, KIND, TOKENS, Limits
-from .report import DRAM, Event, Reporter
+from .report import DRAM, NO_BOUND, Event, Reporter
 
 LIMIT = 20  # findings of each code, by default
 MAX_EVENTS = 4096
-_NO_BOUND = 1 << 62
 
 
 def check(
@@ -94,7 +93,7 @@ class _Launch:
         self.insn_address = insn_address
         self.table = decode_stream(words, self.machine)
         image = _image(dram)
-        dram_bytes = _NO_BOUND if image is None else len(image)
+        dram_bytes = NO_BOUND if image is None else len(image)
         self.limits = checker._limits._replace(dram_bytes=dram_bytes, image=int(image is not None))
         self.report = Reporter(words, self.table, self.machine, dram_bytes, fresh=checker.fresh)
         self.uops = checker._uops.copy()
@@ -310,7 +309,7 @@ def _limits(machine: Machine, *, fresh: bool) -> Limits:
         unit_acc=machine.entry_bytes(Buffer.ACC),
         unit_out=machine.entry_bytes(Buffer.OUT),
         unit_acc_8bit=machine.entry_bytes(Buffer.ACC_8BIT),
-        dram_bytes=_NO_BOUND,
+        dram_bytes=NO_BOUND,
         image=0,
         zero=int(fresh),
         token_depth=machine.queues.token,

@@ -17,13 +17,13 @@ from . import layout
 from .findings import Code, Finding, severity_of
 
 DRAM = "DRAM"
+NO_BOUND = 1 << 62  # bytes of DRAM where no image says how many
 _KINDS = {
     layout.RAW: "RAW",
     layout.WAR: "WAR",
     layout.DRAM_RAW: "RAW",
     layout.DRAM_WAR: "WAR",
 }
-_RACES_OF_DRAM = (layout.DRAM_RAW, layout.DRAM_WAR, layout.UOPS_STORED)
 
 
 @dataclass(frozen=True)
@@ -300,29 +300,19 @@ class Reporter:
         if opcode in (Opcode.GEMM, Opcode.ALU):
             undefined = opcode == Opcode.ALU and int(record["alu_op"]) not in tuple(AluOp)
             return Code.UNDEFINED if undefined else Code.SRAM_RANGE
-        if opcode == Opcode.LOAD:
-            known = LOADABLE
-        elif opcode == Opcode.STORE:
-            known = (Buffer.OUT,)
-        else:
+        known: tuple[Buffer, ...] = LOADABLE if opcode == Opcode.LOAD else (Buffer.OUT,)
+        moves = opcode in (Opcode.LOAD, Opcode.STORE) and record["x_size"]
+        if not moves or buffer not in known:
             return Code.UNDEFINED
-        if record["x_size"] and buffer in known:
-            try:
-                check_static(record, 0, self.machine, 1 << 62)
-            except StreamError:
-                rows, columns = (
-                    sum(
-                        int(record[f"{axis}_{part}"])
-                        for part in ("pad_before", "size", "pad_after")
-                    )
-                    for axis in "yx"
-                )
-                reached = int(record["sram_base"]) + rows * columns
-                if rows * columns and reached > self.machine.depth(Buffer(buffer)):
-                    return Code.SRAM_RANGE
-            else:
-                return Code.DRAM_RANGE
-        return Code.UNDEFINED
+        try:
+            check_static(record, 0, self.machine, NO_BOUND)
+        except StreamError:
+            parts = ("pad_before", "size", "pad_after")
+            rows, columns = (sum(int(record[f"{axis}_{p}"]) for p in parts) for axis in "yx")
+            reached = int(record["sram_base"]) + rows * columns
+            past = rows * columns and reached > self.machine.depth(Buffer(buffer))
+            return Code.SRAM_RANGE if past else Code.UNDEFINED
+        return Code.DRAM_RANGE
 
     def _name(self, number: int) -> str:
         return name(self.table[number])
