@@ -28,8 +28,9 @@ class FamilyName(StrEnum):
 
 
 class Top(StrEnum):
-    """What is synthesised: the machine, or one of its parts."""
+    """What is synthesised: the machine with its registers, without, or one of its parts."""
 
+    AXI = "axi"
     CORE = "core"
     FETCH = "fetch"
     LOAD = "load"
@@ -46,7 +47,7 @@ def register(app: typer.Typer) -> None:
 def synthesize_machine(
     family: Annotated[FamilyName, typer.Option("--family", help="FPGA family.")],
     machine: options.Machine = "default",
-    top: Annotated[Top, typer.Option("--top", help="Synthesise only this part.")] = Top.CORE,
+    top: Annotated[Top, typer.Option("--top", help="`axi` is the core with its registers.")] = Top.CORE,
     pnr: Annotated[
         bool, typer.Option("--pnr", help="Place and route as well, for the clock (ecp5).")
     ] = False,

@@ -13,8 +13,10 @@ from ..fetch import Fetch
 from ..gemm import GemmCore
 from ..load import Load
 from ..store import Store
+from ..top import Accelerator
 
 TOPS: dict[str, Callable[[Machine], wiring.Component]] = {
+    "axi": Accelerator,
     "core": Core,
     "fetch": Fetch,
     "load": Load,
