@@ -50,6 +50,11 @@ class Trace(wiring.Signature):
         super().__init__({**stages, **dict.fromkeys(("request", "grant"), Out(len(Client)))})
 
 
+def bases_layout(machine: Machine) -> data.StructLayout:
+    """The base of every buffer, in pages."""
+    return data.StructLayout({buffer.name.lower(): base_bits(machine) for buffer in BASED})
+
+
 class Core(wiring.Component):
     """Executes one instruction stream per ``start``; timing: docs/microarchitecture.md.
 
@@ -71,9 +76,7 @@ class Core(wiring.Component):
                 "insn_count": In(COUNT_BITS),
                 "busy": Out(1),
                 "failed": Out(1),
-                "bases": In(
-                    data.StructLayout({buffer.name.lower(): base_bits(machine) for buffer in BASED})
-                ),
+                "bases": In(bases_layout(machine)),
                 "counts": Out(counts_layout()),
                 "fault": Out(fault_layout()),
                 "trace": Out(Trace()),
