@@ -57,7 +57,7 @@ class VerilatedCore:
 
     def __init__(self, machine: Machine | str):
         self.machine = load_machine(machine)
-        self._library = _load(library(self.machine))
+        self._library = _library(self.machine)
         self._bench = self._library.vta_new()
 
     def reset(self) -> None:
@@ -199,6 +199,16 @@ def _longest_quiet(words: NDArray[np.uint64], machine: Machine) -> int:
     padding = max(machine.sram.model_dump().values())
     waits = memory.read_latency + memory.write_latency + padding
     return int(iterations) * machine.alu.tensor_interval + waits + SLACK
+
+
+_LIBRARIES: dict[str, ctypes.CDLL] = {}
+
+
+def _library(machine: Machine) -> ctypes.CDLL:
+    """The machine's library, looked up once per process: hashing all sources takes a while."""
+    if machine.hash not in _LIBRARIES:
+        _LIBRARIES[machine.hash] = _load(library(machine))
+    return _LIBRARIES[machine.hash]
 
 
 @cache
