@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from simulator.checker import Finding, check
     from simulator.machine import Result, execute
     from vta_isa.errors import VtaError
     from vta_isa.launch import Launch
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Comparison": "vta.job",
     "Cosimulation": "vta.cosimulation",
+    "Finding": "simulator.checker",
     "Launch": "vta_isa.launch",
     "Machine": "vta_isa.machine",
     "Result": "simulator.machine",
@@ -33,6 +35,7 @@ _HOME = {
     "Workload": "vta.workloads",
     "WrongResult": "vta.job",
     "__version__": "vta_isa.version",
+    "check": "simulator.checker",
     "compare": "vta.job",
     "compile_layer": "vta.compile",
     "cosim": "vta.cosimulation",
@@ -46,6 +49,7 @@ _HOME = {
 __all__ = [
     "Comparison",
     "Cosimulation",
+    "Finding",
     "Launch",
     "Machine",
     "Result",
@@ -54,6 +58,7 @@ __all__ = [
     "Workload",
     "WrongResult",
     "__version__",
+    "check",
     "compare",
     "compile_layer",
     "cosim",

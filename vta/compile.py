@@ -17,6 +17,7 @@ from vta_isa.suggest import did_you_mean
 from vta_runtime import Device, ReferenceDevice, Runtime, SimulatorDevice, Stream
 from vta_runtime.devices.rtl import RtlDevice
 
+from .checked_device import checked
 from .workload_data import make_arrays
 from .workloads import (
     Add,
@@ -123,7 +124,7 @@ class _Compiled:
     module: "Module"
 
     def run(self, arrays: Mapping[str, Ints], device: str) -> tuple[Ints, list[Launch]]:
-        runtime = Runtime(_device(device, self.module.machine))
+        runtime = Runtime(checked(_device(device, self.module.machine)))
         return self.run_on(runtime, arrays), runtime.launches
 
     def run_on(self, runtime: Runtime, arrays: Mapping[str, Ints]) -> Ints:

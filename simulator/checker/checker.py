@@ -24,6 +24,7 @@ from .report import DRAM, NO_BOUND, Event, Reporter
 
 LIMIT = 20  # findings of each code, by default
 MAX_EVENTS = 4096
+_UNSURE = layout.UNKNOWN_UOPS | layout.NEVER_LOADED  # what a GEMM or ALU touches
 
 
 def check(
@@ -224,9 +225,8 @@ class _Launch:
         if not self.complete and not len(self.order):
             return [], 0
         there = self.before._written[np.flatnonzero(self.marks)].astype(np.uint8)
-        if (self.info[:, FAULT] & (layout.UNKNOWN_UOPS | layout.NEVER_LOADED)).any() and (
-            not self.limits.zero
-        ):
+        unsure = layout.UNKNOWN_UOPS if self.limits.zero else _UNSURE
+        if (self.info[:, FAULT] & unsure).any():
             there[self.cell_of[self.limits.acc_slot] :] = 1  # they may have written any of ACC
         events = np.zeros(MAX_EVENTS * layout.EVENT_FIELDS, dtype=np.int64)
         counts = np.zeros(2, dtype=np.int64)
