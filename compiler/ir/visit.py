@@ -191,17 +191,6 @@ def stored_buffers(stmt: Stmt) -> set[Buffer]:
     return found
 
 
-def loaded_buffers(node: Node) -> set[Buffer]:
-    """Buffers read by a ``Load`` or as a source of a ``TensorCall``."""
-    found: set[Buffer] = set()
-    for n in walk(node):
-        if isinstance(n, Load):
-            found.add(n.buffer)
-        elif isinstance(n, TensorCall):
-            found.update(region.buffer for region in read_operands(n))
-    return found
-
-
 def read_operands(call: TensorCall) -> list[Region]:
     """The operands whose contents the call reads; the destination of an accumulation is one."""
     read = {n.buffer.name for n in walk(call.intrinsic.body) if isinstance(n, Load)}
