@@ -1,5 +1,6 @@
 # make run        sets up .venv and does the main job: ResNet-18's convolutions, compiled, simulated, checked
 # make test       sets up what the tests need and runs them on all cores
+# make exact      the simulator against the RTL, to the cycle and to the bit; an hour or two
 # make lint types contracts wheel     what CI checks besides the tests
 # make clean      removes what the targets above leave behind, .venv included
 
@@ -18,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test lint types contracts wheel clean
+.PHONY: run test exact lint types contracts wheel clean
 
 run: $(VENV)/.installed
 	@mkdir -p out
@@ -26,6 +27,9 @@ run: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n auto -q
+
+exact: $(VENV)/.installed-dev
+	$(BIN)/python tests/cosim/exact.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
