@@ -75,4 +75,5 @@ def c_header(machine: Machine) -> str:
 
 def _comment_safe(text: str) -> str:
     """A machine's name is free text; it must not end the comment or the line."""
-    return " ".join(text.replace("*/", "* /").replace("/*", "/ *").split())
+    plain = text.replace("*/", "* /").replace("/*", "/ *").encode("ascii", "replace").decode()
+    return " ".join(plain.split())

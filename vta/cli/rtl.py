@@ -44,7 +44,7 @@ def write_rtl(
     try:
         from vta_hw.package import Kind, digest, package
     except ModuleNotFoundError as error:
-        if error.name != "amaranth":
+        if (error.name or "").partition(".")[0] != "amaranth":
             raise
         raise VtaError(
             "amaranth is not installed; it comes with `pip install 'vta-sdk[rtl]'`"
