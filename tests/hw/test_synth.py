@@ -132,6 +132,31 @@ def test_modules_are_found_again_in_the_flat_netlist() -> None:
     assert [m.path for m in figures.to_depth(1)] == ["", "inner"]
 
 
+class Twice(wiring.Component):
+    """The same product in two places, and one with a constant."""
+
+    a: In(6)
+    b: In(6)
+    p: Out(12)
+    q: Out(12)
+    r: Out(12)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += [
+            self.p.eq(self.a * self.b),
+            self.q.eq(self.a * self.b + 1),
+            self.r.eq(self.a * 4),
+        ]
+        return m
+
+
+def test_products_that_are_merged_or_folded_are_not_reported() -> None:
+    figures = synth.synthesize(Twice(), FAMILIES["ecp5"], top="twice")
+    assert [product.bits for product in figures.multiplications] == [(6, 6, 12)]
+    assert [product.dsp for product in figures.multiplications] == [figures.total.dsp] == [1]
+
+
 @pytest.mark.parametrize(
     ("depth", "domain", "kind"),
     [(1024, "sync", "block RAM"), (16, "sync", "LUT RAM"), (64, "comb", "LUT RAM")],

@@ -2,7 +2,7 @@
 
 from vta_hw.synth.netlist import Netlist
 from vta_hw.synth.report import Area, module_tree
-from vta_hw.synth.rtlil_text import instance_path
+from vta_hw.synth.rtlil_text import before_flatten, instance_path
 
 MODULES = frozenset({"top", "top.a", "top.a.b", "top.c"})
 
@@ -67,6 +67,11 @@ def test_paths_are_instance_names() -> None:
     assert instance_path("top.inside.load", "inside") == "load"
     assert instance_path("top.inside2", "inside") is None
     assert instance_path("top", "inside") is None
+
+
+def test_names_of_the_flat_design_are_taken_apart() -> None:
+    assert before_flatten("top/$5") == ("top", "$5")
+    assert before_flatten("top/$flatten\\load.\\loader.$5") == ("top.load.loader", "$5")
 
 
 def test_tree_sums_upwards_and_knows_empty_modules() -> None:

@@ -47,7 +47,9 @@ def register(app: typer.Typer) -> None:
 def synthesize_machine(
     family: Annotated[FamilyName, typer.Option("--family", help="FPGA family.")],
     machine: options.Machine = "default",
-    top: Annotated[Top, typer.Option("--top", help="`axi` is the core with its registers.")] = Top.CORE,
+    top: Annotated[
+        Top, typer.Option("--top", help="`axi` is the core with its registers.")
+    ] = Top.CORE,
     pnr: Annotated[
         bool, typer.Option("--pnr", help="Place and route as well, for the clock (ecp5).")
     ] = False,

@@ -23,12 +23,10 @@ MARK = "#"  # between the module and the cell in the ``src`` of a multiplication
 Cell = Mapping[str, Any]  # of Yosys's JSON
 
 
-def source_of(cell: Cell, modules: frozenset[str]) -> str | None:
-    """The part of ``src`` that was set before flattening."""
-    for part in cell["attributes"].get("src", "").split("|"):
-        if part.partition(MARK)[0] in modules:
-            return part
-    return None
+def sources_of(cell: Cell, modules: frozenset[str]) -> list[str]:
+    """The parts of ``src`` that were set before flattening; several, where cells were merged."""
+    parts = cell["attributes"].get("src", "").split("|")
+    return [part for part in parts if part.partition(MARK)[0] in modules]
 
 
 class Netlist:
@@ -39,17 +37,19 @@ class Netlist:
     ):
         """``memories``: types of cells that keep the name of their memory."""
         self.cells = {name: cell for name, cell in cells.items() if cell["type"][0] != "$"}
-        self.sources: dict[str, str] = {}
+        self.sources: dict[str, list[str]] = {}
         self._memories = memories
         self._modules = modules
         self._readers = self._find_readers()
         for name, cell in self.cells.items():
-            source = source_of(cell, modules)
-            if source is None and cell["type"] in memories:
-                source = self._by_name(name)
-            if source is not None:
-                self.sources[name] = source
-        self._owners = {name: source.partition(MARK)[0] for name, source in self.sources.items()}
+            sources = sources_of(cell, modules)
+            if not sources and cell["type"] in memories:
+                sources = self._by_name(name)
+            if sources:
+                self.sources[name] = sources
+        self._owners = {
+            name: first.partition(MARK)[0] for name, (first, *_) in self.sources.items()
+        }
         anonymous = [name for name in self.cells if name not in self._owners]
         # All found before any is added: the answer must not depend on the order of cells.
         self._owners |= {name: self._nearest_behind(name) for name in anonymous}
@@ -58,14 +58,14 @@ class Netlist:
         """RTLIL's name of the module a cell belongs to."""
         return self._owners[name]
 
-    def _by_name(self, name: str) -> str | None:
+    def _by_name(self, name: str) -> list[str]:
         """``load.pads.memory.0.0`` is in ``top.load.pads``."""
         path = f"{TOP}.{name}"
         while path:
             if path in self._modules:
-                return path
+                return [path]
             path = path.rpartition(".")[0]
-        return None
+        return []
 
     def _find_readers(self) -> dict[int, list[str]]:
         """Net bit → the cells that it goes into."""

@@ -46,6 +46,16 @@ def products(text: str) -> list[Product]:
     return found
 
 
+def before_flatten(cell: str) -> tuple[str, str]:
+    """Module and name of a cell of the flat design: ``top/$flatten\\load.\\loader.$5`` is ``$5`` in
+    ``top.load.loader``."""
+    name = cell.removeprefix(f"{TOP}/")
+    if not name.startswith("$flatten"):
+        return TOP, name
+    path, _, own = name.removeprefix("$flatten").replace("\\", "").rpartition(".")
+    return f"{TOP}.{path}", own
+
+
 def instance_path(name: str, inside: str = "") -> str | None:
     """``top.wgt$230.bank0`` as instance names: ``wgt.bank0``; the top is the empty path.
 

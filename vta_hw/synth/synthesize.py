@@ -14,7 +14,7 @@ from .netlist import MARK, Netlist
 from .report import Area, MemoryUse, Multiplication, Synthesis, module_tree
 from .tools import Progress, run_yosys, version
 
-SCRIPT_VERSION = "2"  # change it when figures are derived from the netlist in another way
+SCRIPT_VERSION = "3"  # change it when figures are derived from the netlist in another way
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def map_to(text: str, family: Family, *, top: str, inside: str, progress: Progre
         (folder / "design.il").write_text(text)
         log = run_yosys(yosys_script(text, family), folder)
         design = json.loads((folder / "netlist.json").read_text())
-    return _read(design, log, text, family, top, inside)
+        kept = (folder / "products.txt").read_text().split()
+    return _read(design, log, kept, text, family, top, inside)
 
 
 def yosys_script(text: str, family: Family) -> str:
@@ -86,6 +87,9 @@ def yosys_script(text: str, family: Family) -> str:
             "setparam -set COLLISION_X_MASK 1'1 t:$memrd_v2 r:TRANSPARENCY_MASK=1'0 %i "
             "r:CLK_ENABLE=1'1 %i",
             "flatten",
+            # What a family's script would do first; after it, the products that there are.
+            *("opt_expr", "opt_merge", "opt_clean"),
+            "tee -q -o products.txt select -list t:$mul",
             f"{family.command} -top {rtlil_text.TOP}",
             "delete t:$scopeinfo",
             "write_json netlist.json",
@@ -99,7 +103,9 @@ _MEMORY_REGISTERS = re.compile(r"using FF mapping for memory (\S+)")
 _LUT_RAM = re.compile("LUTRAM|DPR16|RAM16")
 
 
-def _read(design: dict, log: str, text: str, family: Family, top: str, inside: str) -> Mapped:
+def _read(
+    design: dict, log: str, kept: list[str], text: str, family: Family, top: str, inside: str
+) -> Mapped:
     modules = frozenset(rtlil_text.module_names(text))
     cells = design["modules"][rtlil_text.TOP]["cells"]
     types = {cell["type"] for cell in cells.values()}
@@ -110,6 +116,13 @@ def _read(design: dict, log: str, text: str, family: Family, top: str, inside: s
 
     paths = {name: rtlil_text.instance_path(name, inside) for name in modules}
     owners = {name: paths[netlist.owner(name)] for name in netlist.cells}
+    alive = set(map(rtlil_text.before_flatten, kept))
+    products = {
+        f"{product.module}{MARK}{product.cell}": product
+        for product in rtlil_text.products(text)
+        if (product.module, product.cell) in alive
+    }
+
     own: dict[str, Area] = {}
     blocks: Counter[str] = Counter()
     counted: Counter[str] = Counter()
@@ -121,7 +134,9 @@ def _read(design: dict, log: str, text: str, family: Family, top: str, inside: s
         own[path] = own.get(path, Area()) + cost
         counted[kind] += 1
         if cost.dsp:
-            blocks[netlist.sources.get(name, "")] += cost.dsp
+            sources = netlist.sources.get(name, [netlist.owner(name)])
+            marked = next((source for source in sources if source in products), sources[0])
+            blocks[marked.partition(MARK)[0] if marked not in products else marked] += cost.dsp
 
     found = [
         (name, "LUT RAM" if _LUT_RAM.search(how) else "block RAM")
@@ -135,8 +150,8 @@ def _read(design: dict, log: str, text: str, family: Family, top: str, inside: s
         if (path := rtlil_text.instance_path(name.replace("\\", ""), inside)) is not None
     }
     multiplications = []
-    for product in rtlil_text.products(text):
-        dsp = blocks[f"{product.module}{MARK}{product.cell}"]
+    for mark, product in products.items():
+        dsp = blocks[mark]
         if not dsp and blocks[product.module]:
             # Merged with an addition, a product loses its name, but not its module.
             blocks[product.module] -= 1
