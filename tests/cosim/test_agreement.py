@@ -1,0 +1,76 @@
+"""Simulator and RTL agree: a sample of what `make exact` runs, on the machines of tests/hw."""
+
+import machines
+import numpy as np
+import pytest
+import rtl_machines
+from programs import random_program
+from rtl_checks import needs_compiler
+
+import vta
+from vta.cosimulation import MEMORIES, with_memory
+from vta.lockstep import Lockstep
+from vta_isa.encoding import encode_stream
+from vta_isa.enums import Stage
+from vta_isa.insn import finish, noop, records
+from vta_runtime import Device, MappedDevice
+from vta_runtime.devices.rtl import RtlDevice
+
+pytestmark = needs_compiler
+
+PRODUCT = {"layers": [{"name": "product", "kind": "dense", "m": 3, "n": 13, "k": 21}]}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("name", ["tiny", "odd"])
+def test_random_programs(name, memory, seed):
+    machine = with_memory(rtl_machines.machine(name), memory, seed)
+    rng = np.random.default_rng([seed, 9])
+    program = random_program(rng, machine)
+    run = Lockstep(machine).launch(program.stream, program.dram, 16 * int(rng.integers(64)))
+    assert run.difference is None, f"{run.difference}\n{run.difference.around}"
+    assert run.rtl.timeline.bursts is not None
+    assert run.rtl.counters == run.simulator.counters
+
+
+def test_memories_and_tokens_stay_from_launch_to_launch():
+    tiny = machines.machine("tiny")
+    pair = Lockstep(tiny)
+    left = encode_stream(records([noop(Stage.LOAD, push_next=True), finish()]), tiny)
+    taken = encode_stream(records([finish(pop_prev=True)]), tiny)
+    dram = np.zeros(64, dtype=np.uint8)
+    for stream in (left, taken, left, left, taken, taken):
+        run = pair.launch(stream, dram)
+        assert run.difference is None, run.difference
+        assert not run.deadlocked
+    run = pair.launch(taken, dram)
+    assert run.deadlocked
+    assert run.difference is None
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_a_compiled_layer(memory):
+    result = vta.cosim(PRODUCT, machines.machine("tiny"), memory=memory, seed=4)
+    assert result.agrees, result
+    assert result.total("bursts") > 0
+
+
+def test_a_network_runs_on_the_rtl():
+    tiny = machines.machine("tiny")
+    simulated, measured = (vta.run(PRODUCT, tiny, device=name) for name in ("simulator", "rtl"))
+    assert measured.device == "rtl"
+    assert measured.total == simulated.total
+
+
+def test_the_device_is_one():
+    device = RtlDevice(machines.machine("tiny"), memory_bytes=1 << 16)
+    assert isinstance(device, Device)
+    assert isinstance(device, MappedDevice)
+    data = np.arange(100, dtype=np.uint8)
+    device.write(4096, data)
+    np.testing.assert_array_equal(device.read(4096, 100), data)
+    assert device.host_address(4097) - device.host_address(4096) == 1
+    stream = encode_stream(records([finish()]), device.machine)
+    device.write(8192, stream.reshape(-1).view(np.uint8))
+    assert device.run(8192, 1).cycles == 40
