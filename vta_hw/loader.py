@@ -9,9 +9,10 @@ from vta_isa.enums import Buffer
 from vta_isa.insn import INSN_BITS, MEM
 from vta_isa.machine import Machine
 
+from .beats import BeatWalker
 from .bursts import ROW_BYTES, BurstSplitter, base_bits, based, burst_layout
 from .layouts import struct
-from .padding import PadEngine
+from .padding import ROW_BITS, PadEngine
 from .scratchpad import Format, Geometry, lanes_to_banks, write_entry
 
 
@@ -67,9 +68,15 @@ class Loader(wiring.Component):
         m.submodules.pads = pads = PadEngine(index_bits)
         wiring.connect(m, splitter.burst, wiring.flipped(self.request))
 
+        # A place is an entry, or the part of an entry that one beat fills, whichever is smaller.
+        most_lanes = max(form.entries_per_beat for form in formats)
+        most_parts = max(form.beats_per_entry for form in formats)
+        place_bits = index_bits + exact_log2(most_parts)
+        m.submodules.walker = walker = BeatWalker(place_bits, most_parts, most_lanes)
+
         # ---- cycle s: what the instruction says, in units of the buffer it names ----------------
         works = Signal()
-        row_entries = Signal(17)  # with padding
+        row_entries = Signal(ROW_BITS)  # with padding
         first = Signal(index_bits)  # entry of the first datum
         m.d.comb += [
             works.eq(self.start & (insn.x_size != 0)),
@@ -77,108 +84,52 @@ class Loader(wiring.Component):
             first.eq(insn.sram_base + insn.y_pad_before * row_entries + insn.x_pad_before),
             splitter.start.eq(works),
             splitter.rows.eq(insn.y_size),
+            walker.start.eq(works),
+            walker.rows.eq(insn.y_size),
             pads.start.eq(works),
             pads.insn.eq(self.insn),
             pads.row_entries.eq(row_entries),
         ]
-
-        buffer = Signal(unsigned(3))  # of the instruction that runs
-        row_left = Signal(ROW_BEAT_BITS)
-        with m.If(works):
-            m.d.sync += buffer.eq(insn.buffer)
-        row_size = Signal(len(insn.x_size))  # entries, of the instruction that runs
-        with m.If(works):
-            m.d.sync += row_size.eq(insn.x_size)
         for memory, form in owned:
             with m.If(insn.buffer == int(form.buffer)):
                 scale = exact_log2(machine.entry_bytes(form.buffer))
+                parts = exact_log2(form.beats_per_entry)
                 base = getattr(self, f"base_{memory.buffer.name.lower()}")
                 m.d.comb += [
                     splitter.address.eq(based(base, insn.dram_base << scale)),
                     splitter.row_bytes.eq(insn.x_size << scale),
                     splitter.stride_bytes.eq(insn.x_stride << scale),
+                    walker.first.eq(first << parts),
+                    walker.pitch.eq(row_entries << parts),
+                    walker.row_places.eq(insn.x_size << parts),
+                    walker.skip.eq(insn.dram_base & (form.entries_per_beat - 1)),
+                    walker.skip_step.eq(insn.x_stride),
                 ]
 
-        # ---- where the next beat belongs --------------------------------------------------------
-        # A place is an entry, or the part of an entry that one beat fills, whichever is smaller.
-        most_lanes = max(form.entries_per_beat for form in formats)
-        part_bits = exact_log2(max(form.beats_per_entry for form in formats))
-        lane_bits = exact_log2(most_lanes)
-        place = Signal(index_bits + part_bits)  # of lane 0
-        next_row = Signal(index_bits + part_bits)  # of the first datum of the next row
-        pitch = Signal(index_bits + part_bits)  # places from row to row
-        row_places = Signal(ROW_BEAT_BITS)  # data of a row
-        skip = Signal(max(lane_bits, 1))  # lanes before the first datum: in this beat,
-        row_skip = Signal(max(lane_bits, 1))  # in the first beat of this row
-        skip_step = Signal(max(lane_bits, 1))
-        rows = Signal(16)  # the one in progress included
-        left = row_left  # places of the row from lane 0 of this beat on, skipped ones included
-
-        waits = Signal()  # data is to come
-        lanes = Signal(lane_bits + 1)  # of a beat
-        last_of_row, last = Signal(), Signal()
-        following_skip = Signal(max(lane_bits, 1))
-        m.d.comb += lanes.eq(1)
-        for form in formats:
-            if form.entries_per_beat > 1:
-                with m.If(buffer == int(form.buffer)):
-                    m.d.comb += lanes.eq(form.entries_per_beat)
-        m.d.comb += [
-            last_of_row.eq(left <= lanes),
-            last.eq(last_of_row & (rows == 1)),
-            following_skip.eq((row_skip + skip_step) & (lanes - 1)),
-        ]
-        with m.If(self.valid):
-            m.d.sync += [left.eq(left - lanes), place.eq(place + lanes), skip.eq(0)]
-            with m.If(last_of_row):
-                m.d.sync += [
-                    left.eq(row_places + following_skip),
-                    place.eq(next_row - following_skip),
-                    next_row.eq(next_row + pitch),
-                    skip.eq(following_skip),
-                    row_skip.eq(following_skip),
-                    rows.eq(rows - 1),
-                ]
-            with m.If(last):
-                m.d.sync += waits.eq(0)
+        # ---- from s + 1 on ----------------------------------------------------------------------
+        buffer = Signal(unsigned(3))  # of the instruction that runs
+        row_size = Signal(len(insn.x_size))  # entries of its rows
         with m.If(works):
-            m.d.sync += [waits.eq(insn.y_size != 0), rows.eq(insn.y_size)]
-            for form in formats:
-                with m.If(insn.buffer == int(form.buffer)):
-                    parts = exact_log2(form.beats_per_entry)
-                    # Lanes of the first beat that lie before the row.
-                    before = insn.dram_base & (form.entries_per_beat - 1)
-                    m.d.sync += [
-                        place.eq((first << parts) - before),
-                        next_row.eq((first + row_entries) << parts),
-                        pitch.eq(row_entries << parts),
-                        row_places.eq(insn.x_size << parts),
-                        left.eq((insn.x_size << parts) + before),
-                        skip.eq(before),
-                        row_skip.eq(before),
-                        skip_step.eq(insn.x_stride),
-                    ]
-
+            m.d.sync += [buffer.eq(insn.buffer), row_size.eq(insn.x_size)]
+        m.d.comb += [walker.lanes.eq(1), walker.step.eq(self.valid)]
         for memory, form in owned:
-            with m.If(self.valid & last_of_row & (buffer == int(form.buffer))):
-                scale = exact_log2(machine.entry_bytes(form.buffer))
-                counted = getattr(self.read_bytes, memory.buffer.name.lower())
-                m.d.comb += counted.eq(row_size << scale)
+            with m.If(buffer == int(form.buffer)):
+                m.d.comb += walker.lanes.eq(form.entries_per_beat)
+                with m.If(self.valid & walker.last_of_row):
+                    scale = exact_log2(machine.entry_bytes(form.buffer))
+                    counted = getattr(self.read_bytes, memory.buffer.name.lower())
+                    m.d.comb += counted.eq(row_size << scale)
 
-        # ---- b + 1: from beats and zeros to banks; b + 2: written --------------------------------
-        m.d.comb += [pads.write.eq(~self.valid), self.running.eq(waits | pads.running)]
+        # ---- b + 1: from beats and zeros to banks; b + 2: written -------------------------------
+        m.d.comb += [pads.write.eq(~self.valid), self.running.eq(walker.valid | pads.running)]
         m.d.sync += self.writing.eq(self.valid | (pads.valid & pads.write))
-        used = [
-            (lane >= skip) & (lane < left) if most_lanes > 1 else Const(1, 1)
-            for lane in range(most_lanes)
-        ]
         for memory in self.memories:
             write = getattr(self, f"write_{memory.buffer.name.lower()}")
             chosen = Signal(memory.write_layout, name=f"chosen_{memory.buffer.name.lower()}")
             for form in memory.formats:
                 with m.If(buffer == int(form.buffer)):
                     with m.If(self.valid):
-                        m.d.comb += self._write_beat(memory, form, chosen, place, part_bits, used)
+                        m.d.comb += self._write_beat(memory, form, chosen, walker)
                     with m.Else():
                         writes_zeros = pads.valid & pads.write
                         index = pads.index[: memory.index_bits]
@@ -186,17 +137,18 @@ class Loader(wiring.Component):
             m.d.sync += write.eq(chosen)
         return m
 
-    def _write_beat(self, memory: Geometry, form: Format, write, place, part_bits, used) -> list:
+    def _write_beat(self, memory: Geometry, form: Format, write, walker: BeatWalker) -> list:
+        """Assignments that write a beat: each lane to its bank, to the part of the entry it is."""
         assignments = []
         parts = exact_log2(form.beats_per_entry)
-        part = place[:parts] if parts else Const(0, 1)
-        first = place[parts:][: memory.index_bits]
+        part = walker.place[:parts] if parts else Const(0, 1)
+        first = walker.place[parts:][: memory.index_bits]
         beat_bits = len(self.data) // form.entries_per_beat  # of one entry, or part of it
         pieces = Array(
             self._widen(form, self.data.word_select(lane, beat_bits))
             for lane in range(form.entries_per_beat)
         )
-        used_lanes = Array(used[: form.entries_per_beat])
+        used = Array(walker.used[: form.entries_per_beat])
         # Parts of the memory's entry that one beat of this format fills.
         filled = memory.parts // form.beats_per_entry
         entries = form.entries_per_beat
@@ -204,8 +156,8 @@ class Loader(wiring.Component):
             write, lanes_to_banks(memory, first, entries), strict=True
         ):
             lane_of_beat = lane[: exact_log2(entries)] if entries > 1 else Const(0, 1)
-            en = in_beat & (used_lanes[lane_of_beat] if entries > 1 else used[0])
-            piece = pieces[lane_of_beat] if entries > 1 else pieces[0]
+            en = in_beat & used[lane_of_beat]
+            piece = pieces[lane_of_beat]
             mask = Cat((part == p).replicate(filled) for p in range(form.beats_per_entry))
             assignments += [
                 bank.row.eq(row),
@@ -221,7 +173,3 @@ class Loader(wiring.Component):
         narrow, wide = self.machine.bits(Buffer.ACC_8BIT), self.machine.bits(Buffer.ACC)
         scalars = (piece.word_select(i, narrow) for i in range(len(piece) // narrow))
         return Cat(Cat(scalar, scalar[-1].replicate(wide - narrow)) for scalar in scalars)
-
-
-# Entries of a row in beats: x_size, and up to 512 beats in an entry.
-ROW_BEAT_BITS = 16 + 10

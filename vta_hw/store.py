@@ -11,6 +11,7 @@ from vta_isa.machine import Machine
 from vta_isa.microarch import STORE_DATA, WRITE_AHEAD, burst_bytes
 
 from .axi import CACHEABLE, DATA_ACCESS, INCREMENTING, Axi4Write
+from .beats import BeatWalker
 from .bursts import ROW_BYTES, BurstSplitter, base_bits, based
 from .layouts import struct
 from .scratchpad import Format, Geometry, lanes_to_banks
@@ -137,66 +138,42 @@ class Store(wiring.Component):
         burst_beats = burst_bytes(machine) // machine.bus_bytes
 
         # ---- s + 1: which beat is next ----------------------------------------------------------
-        # As in the loader, places are entries or parts of entries, whichever is smaller.
-        place_bits = geometry.index_bits + parts
-        active = Signal()
-        place = Signal(place_bits)  # of lane 0
-        row_places = Signal(16 + parts)
-        left = Signal(16 + parts + 1)  # places of the row from lane 0 on, skipped ones included
-        skip = Signal(max(lane_bits, 1))  # lanes before the first entry
-        next_row = Signal(place_bits)
-        rows = Signal(16)
-        beat = Signal(range(burst_beats))  # counted from the last place where bursts are cut
+        m.submodules.walker = walker = BeatWalker(
+            geometry.index_bits + parts, form.beats_per_entry, lanes
+        )
         advance = Signal()
-        last_of_row, last = Signal(), Signal()
-        following = Signal.like(skip)
-        # Places of DRAM from row to row, and where the row begins.
-        row_place, step = Signal(32 + parts), Signal(16 + parts)
-        next_place = Signal(32 + parts)
+        moves = Signal()
         m.d.comb += [
-            last_of_row.eq(left <= lanes),
-            last.eq(last_of_row & (rows == 1)),
-            next_place.eq(row_place + step),
-            following.eq(next_place & (lanes - 1)),
+            walker.start.eq(works),
+            walker.rows.eq(insn.y_size),
+            walker.first.eq(insn.sram_base << parts),
+            walker.pitch.eq(insn.x_size << parts),
+            walker.row_places.eq(insn.x_size << parts),
+            walker.skip.eq(insn.dram_base & (lanes - 1)),
+            walker.skip_step.eq(insn.x_stride),
+            walker.lanes.eq(lanes),
+            walker.step.eq(advance),
+            moves.eq(advance & walker.valid),
         ]
-        scale = exact_log2(machine.entry_bytes(Buffer.OUT))
-        with m.If(advance & active & last_of_row):
-            m.d.comb += self.written_bytes.eq((row_places >> parts) << scale)
-        with m.If(advance & active):
-            m.d.sync += [
-                place.eq(place + lanes),
-                left.eq(left - lanes),
-                skip.eq(0),
-                beat.eq(beat + 1),
-            ]
-            with m.If(last_of_row):
-                m.d.sync += [
-                    place.eq(next_row - following),
-                    next_row.eq(next_row + row_places),
-                    left.eq(row_places + following),
-                    skip.eq(following),
-                    row_place.eq(next_place),
-                    beat.eq(next_place >> lane_bits),
-                    rows.eq(rows - 1),
-                ]
-            with m.If(last):
-                m.d.sync += active.eq(0)
+
+        row_size = Signal(len(insn.x_size))
+        beat = Signal(range(burst_beats))  # counted from the last place where bursts are cut
+        row_place, step = Signal(32 + parts), Signal(16 + parts)  # in DRAM: of the row, to the next
+        next_place = Signal.like(row_place)
+        m.d.comb += next_place.eq(row_place + step)
+        with m.If(moves):
+            m.d.sync += beat.eq(beat + 1)
+            with m.If(walker.last_of_row):
+                scale = exact_log2(machine.entry_bytes(Buffer.OUT))
+                m.d.comb += self.written_bytes.eq(row_size << scale)
+                m.d.sync += [row_place.eq(next_place), beat.eq(next_place >> lane_bits)]
         with m.If(works):
             first = insn.dram_base << parts
-            before = first & (lanes - 1)
-            sram = insn.sram_base << parts
-            size = insn.x_size << parts
             m.d.sync += [
-                active.eq(1),
-                place.eq(sram - before),
-                next_row.eq(sram + size),
-                row_places.eq(size),
-                left.eq(size + before),
-                skip.eq(before),
+                row_size.eq(insn.x_size),
                 row_place.eq(first),
                 step.eq(insn.x_stride << parts),
                 beat.eq(first >> lane_bits),
-                rows.eq(insn.y_size),
             ]
 
         # ---- s + 2: memory; s + 3: its output register; s + 4: rotated, with strobes -------------
@@ -213,7 +190,7 @@ class Store(wiring.Component):
         now, at_memory, at_register = (
             Signal(about, name=name) for name in ("now", "at_memory", "at_register")
         )
-        entry = place[parts:]
+        entry = walker.place[parts:]
         entries = Signal.like(self.out)
         final, taken = Signal(), Signal()
         full = Signal()
@@ -225,12 +202,12 @@ class Store(wiring.Component):
                 )
             ),
             self.read.eq(advance),
-            now.valid.eq(active),
-            now.used.eq(Cat((lane >= skip) & (lane < left) for lane in range(lanes))),
+            now.valid.eq(walker.valid),
+            now.used.eq(walker.used),
             now.bank.eq(entry[: geometry.bank_bits] if geometry.banks > 1 else 0),
-            now.part.eq(place[:parts] if parts else 0),
-            now.last.eq(last_of_row | (beat == burst_beats - 1)),
-            now.final.eq(last),
+            now.part.eq(walker.place[:parts] if parts else 0),
+            now.last.eq(walker.last_of_row | (beat == burst_beats - 1)),
+            now.final.eq(walker.last),
             # AXI lets data go before its address, but slaves and bridges like it better this way.
             axi.wvalid.eq(full & (ahead != 0)),
             taken.eq(axi.wvalid & axi.wready),
