@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.checker import CheckError, Checker, errors
+from simulator.checker import Checker, CheckError, errors
 from vta_isa.encoding import as_words
 from vta_isa.insn import INSN_BYTES
 from vta_isa.launch import Launch

@@ -24,6 +24,7 @@ from .report import DRAM, NO_BOUND, Event, Reporter
 
 LIMIT = 20  # findings of each code, by default
 MAX_EVENTS = 4096
+BLOCK_INSNS = 4096
 _UNSURE = layout.UNKNOWN_UOPS | layout.NEVER_LOADED  # what a GEMM or ALU touches
 
 
@@ -92,38 +93,54 @@ class _Launch:
         self.machine = checker.machine
         self.before = checker
         self.insn_address = insn_address
-        self.table = decode_stream(words, self.machine)
+        self.words = words
         image = _image(dram)
         dram_bytes = NO_BOUND if image is None else len(image)
         self.limits = checker._limits._replace(dram_bytes=dram_bytes, image=int(image is not None))
-        self.report = Reporter(words, self.table, self.machine, dram_bytes, fresh=checker.fresh)
+        self.report = Reporter(words, self.machine, dram_bytes, fresh=checker.fresh)
         self.uops = checker._uops.copy()
         self.lost: Counter[Code] = Counter()
 
-        self.info = np.zeros((len(self.table), INFO_FIELDS), dtype=np.int64)
+        self.info = np.zeros((len(words), INFO_FIELDS), dtype=np.int64)
         self.marks = self._first_marks()
-        self.pushes, self.pops = np.zeros((2, len(TokenQueue)), dtype=np.int64)
-        self.footprints, self.intervals, self.kept = compiled(footprints.run)(
-            np.ascontiguousarray(self.table).view(np.int32),
-            self.limits,
-            _uop_words(image),
-            self.uops,
-            self.info,
-            self.marks,
-            self.pushes,
-            self.pops,
-        )
+        self.pushes, self.pops = self._find_footprints(_uop_words(image))
         self.cell_of = np.cumsum(self.marks, dtype=np.int64) - 1  # of every slot
         self.writer = np.zeros(int(self.cell_of[-1]) + 1, dtype=np.int64)
         self.tokens = checker._tokens + self.pushes - self.pops
         self.order = np.zeros(0, dtype=np.int64)  # empty: program order
         self.complete = True
 
+    def _find_footprints(self, uop_words: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """The first pass; returns ``(2, 4)`` tokens pushed to and popped from each queue."""
+        find = compiled(footprints.run)
+        tokens = np.zeros((2, len(TokenQueue)), dtype=np.int64)
+        heads = np.full(footprints.HASH_HEADS, -1, dtype=np.int64)
+        sizes = np.zeros(4, dtype=np.int64)
+        store = tuple(np.zeros(1024, dtype=np.int64) for _ in range(4))
+        # In parts: decoded instructions take eight times the room of encoded ones.
+        for start in range(0, len(self.words), BLOCK_INSNS):
+            table = decode_stream(self.words[start : start + BLOCK_INSNS], self.machine)
+            store = find(
+                np.ascontiguousarray(table).view(np.int32),
+                start,
+                self.limits,
+                uop_words,
+                self.uops,
+                self.info,
+                self.marks,
+                tokens,
+                store,
+                sizes,
+                heads,
+            )
+        self.footprints, self.intervals, self.kept, _ = store
+        return tokens
+
     def findings(self) -> Iterator[Finding]:
         yield from self._faults()
         yield from self.report.finish(np.flatnonzero(self.info[:, KIND] == layout.FINISHES))
         yield from self._token_findings()
-        shared = shared_dram(self.table, self.info, self.machine)
+        shared = shared_dram(self.words, self.info, self.machine)
         events, lost = self._follow(shared)
         yield from (self.report.event(event) for event in events)
         if lost:
@@ -167,7 +184,7 @@ class _Launch:
             if footprint not in seen and len(seen) <= self.before.limit:
                 seen.add(footprint)
                 missing = np.flatnonzero(self._kept_uops(number) & layout.LOADED == 0)
-                begin = int(self.table[number]["uop_begin"])
+                begin = int(self.report.record(number)["uop_begin"])
                 low, high = begin + int(missing[0]), begin + int(missing[-1])
                 yield self.report.uops_never_loaded(number, low, high)
         unknown = np.flatnonzero(fault & layout.UNKNOWN_UOPS)
@@ -186,7 +203,7 @@ class _Launch:
         """What was in the micro-op memory, when a GEMM or ALU ran, between its begin and end."""
         row = int(self.info[number, layout.FIRST]) * FOOTPRINT_FIELDS
         first = int(self.footprints[row + layout.F_UOPS])
-        record = self.table[number]
+        record = self.report.record(number)
         uops: NDArray[np.int64] = self.kept[first : first + record["uop_end"] - record["uop_begin"]]
         return uops
 
@@ -202,11 +219,11 @@ class _Launch:
                 number = int(popping[there])
                 yield self.report.pop_without_push(number, queue, int(self.pops[queue]), there)
         if not compiled(ordering.in_program_order)(self.info, held.copy(), self.limits):
-            order = np.zeros(len(self.table), dtype=np.int64)
+            order = np.zeros(len(self.words), dtype=np.int64)
             state = np.zeros(2 * layout.STAGES + 1, dtype=np.int64)
             done = compiled(ordering.schedule)(self.info, held, self.limits, order, state)
             self.order = order[:done]
-            self.complete = bool((state[: layout.STAGES] == len(self.table)).all())
+            self.complete = bool((state[: layout.STAGES] == len(self.words)).all())
             if not self.complete and not short:
                 yield self.report.deadlock(state, held, self.info)
         if self.complete:
@@ -277,7 +294,7 @@ class _Launch:
         return Buffer.INP.name, 0
 
     def _stores_to_stream(self, address: int) -> Iterator[Finding]:
-        end = address + len(self.table) * INSN_BYTES
+        end = address + len(self.words) * INSN_BYTES
         low, high = self.info[:, layout.LOW], self.info[:, layout.HIGH]
         stores = (self.info[:, KIND] == layout.DRAIN) & (low < end) & (high > address)
         for number in np.flatnonzero(stores)[: self.before.limit].tolist():

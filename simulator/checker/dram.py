@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vta_isa.encoding import decode_stream
 from vta_isa.enums import Buffer, Opcode
 from vta_isa.machine import Machine
 
@@ -28,7 +29,7 @@ class SharedDram:
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 
-def shared_dram(table: NDArray[np.void], info: NDArray[np.int64], machine: Machine) -> SharedDram:
+def shared_dram(words: NDArray[np.uint64], info: NDArray[np.int64], machine: Machine) -> SharedDram:
     """Cut into cells what is stored and loaded, and fill in SHARED of ``info``.
 
     Streams seldom load what they store, and then nearly nothing is to be done.
@@ -41,7 +42,8 @@ def shared_dram(table: NDArray[np.void], info: NDArray[np.int64], machine: Machi
     if not len(loads):
         return SharedDram(_NOTHING, _NOTHING, _NOTHING)
     stores = _overlapping(stores, loads, low, high)
-    starts, ends, owner = _rows(table, np.concatenate([loads, stores]), machine)
+    table = decode_stream(words[np.concatenate([loads, stores])], machine)
+    starts, ends, owner = _rows(table, machine)
     first_store_row = int(np.searchsorted(owner, len(loads)))
     edges = _edges(starts, ends, first_store_row)
     # Every row as the cells it shares bytes with.
@@ -75,21 +77,20 @@ def _overlapping(
 
 
 def _rows(
-    table: NDArray[np.void], numbers: NDArray[np.intp], machine: Machine
+    table: NDArray[np.void], machine: Machine
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp]]:
     """Every DRAM row of the LOADs and STOREs: its first byte, the one behind it, its owner.
 
-    The owner is the place in ``numbers``.
+    The owner is the place in ``table``.
     """
     unit_of = np.array([machine.entry_bytes(buffer) for buffer in Buffer], dtype=np.int64)
-    count = table["y_size"][numbers]
-    owner = np.repeat(np.arange(len(numbers)), count)
+    count = table["y_size"]
+    owner = np.repeat(np.arange(len(table)), count)
     row = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    insn = numbers[owner]
-    is_store = table["opcode"][insn] == Opcode.STORE
-    unit = unit_of[np.where(is_store, Buffer.OUT, table["buffer"][insn])]
-    starts = (table["dram_base"][insn] + row * table["x_stride"][insn]) * unit
-    return starts, starts + table["x_size"][insn] * unit, owner
+    is_store = table["opcode"][owner] == Opcode.STORE
+    unit = unit_of[np.where(is_store, Buffer.OUT, table["buffer"][owner])]
+    starts = (table["dram_base"][owner] + row * table["x_stride"][owner]) * unit
+    return starts, starts + table["x_size"][owner] * unit, owner
 
 
 def _edges(

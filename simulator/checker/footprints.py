@@ -229,30 +229,40 @@ def dilate(work: Any, distance: Any, highest: int, count: int, factor: int) -> N
 
 
 def run(
-    words: Any, limits: Limits, dram: Any, uops: Any, info: Any, marks: Any, pushes: Any, pops: Any
-) -> tuple[Any, Any, Any]:
+    words: Any,
+    start: int,
+    limits: Limits,
+    dram: Any,
+    uops: Any,
+    info: Any,
+    marks: Any,
+    tokens: Any,
+    store: tuple[Any, Any, Any, Any],
+    sizes: Any,
+    heads: Any,
+) -> tuple[Any, Any, Any, Any]:
     """Fill in ``info`` but SHARED, mark the ends of SRAM accesses, count the tokens of each queue.
 
-    ``words`` are the INSN_DTYPE records as int32, ``dram`` the image as uint32, ``uops`` the
-    micro-op memory with what is known of it, which is brought up to date. Returns footprints, their
-    intervals (first slot, slot behind; in pairs) and the micro-ops kept for them.
+    ``words`` are INSN_DTYPE records as int32, the first of them instruction ``start``; a stream is
+    given in parts, one behind the other. ``dram`` is the image as uint32, ``uops`` the micro-op
+    memory with what is known of it, which is brought up to date. ``tokens (2, 4)``: pushes and pops
+    of each queue. ``store`` are footprints, their intervals (first slot, slot behind; in pairs),
+    the micro-ops kept for them and their keys; longer ones are returned where they do not suffice.
+    ``sizes`` says how much of each is used, and the epoch; ``heads`` are the chains by hash.
     """
-    heads = np.full(HASH_HEADS, -1, dtype=np.int64)
-    footprints = np.zeros(64 * FOOTPRINT_FIELDS, dtype=np.int64)
-    keys = np.zeros(64 * KEY_FIELDS, dtype=np.int64)
-    intervals = np.zeros(256, dtype=np.int64)
-    kept = np.zeros(256, dtype=np.int64)  # micro-ops of footprints
-    footprint_count = 0
-    interval_end = 0
-    kept_end = 0
+    footprints, intervals, kept, keys = store
+    footprint_count = sizes[0]
+    interval_end = sizes[1]
+    kept_end = sizes[2]
+    epoch = sizes[3]
     deepest = max(limits.inp_depth, max(limits.wgt_depth, limits.acc_depth))
     work = np.zeros(deepest, dtype=np.uint8)
     distance = np.zeros(deepest, dtype=np.int64)
     key = np.zeros(KEY_FIELDS, dtype=np.int64)
-    epoch = 0
 
-    for number in range(len(info)):
-        at = number * RECORD
+    for place in range(len(words) // RECORD):
+        at = place * RECORD
+        number = start + place
         opcode = words[at + W_OPCODE]
         buffer = words[at + W_BUFFER]
         stage = COMPUTE
@@ -261,11 +271,11 @@ def run(
         elif opcode == LOAD_OP and (buffer == INP or buffer == WGT):
             stage = LOADER
         info[number, STAGE] = stage
-        tokens = tokens_of(words, at, stage)
-        info[number, TOKENS] = tokens
+        flags = tokens_of(words, at, stage)
+        info[number, TOKENS] = flags
         for queue in range(4):
-            pops[queue] += tokens >> queue & 1
-            pushes[queue] += tokens >> queue + 4 & 1
+            tokens[0, queue] += flags >> queue + 4 & 1
+            tokens[1, queue] += flags >> queue & 1
         info[number, SHARED] = -1
         if opcode == FINISH_OP:
             info[number, KIND] = FINISHES
@@ -321,9 +331,9 @@ def run(
                     same = False
                     break
             if same and footprints[row + F_EPOCH] != epoch:
-                place = footprints[row + F_UOPS]
+                copy = footprints[row + F_UOPS]
                 for index in range(end - begin):
-                    if kept[place + index] != uops[begin + index]:
+                    if kept[copy + index] != uops[begin + index]:
                         same = False
                         break
                 if same:
@@ -398,7 +408,11 @@ def run(
         info[number, FAULT] = footprints[row + F_FAULT]
         if not info[number, FAULT] & OUT_OF_RANGE:
             info[number, KIND] = kind
-    return footprints, intervals, kept
+    sizes[0] = footprint_count
+    sizes[1] = interval_end
+    sizes[2] = kept_end
+    sizes[3] = epoch
+    return footprints, intervals, kept, keys
 
 
 PARTS = (grown, tokens_of, unit_of, transfer, load_uops, dilate)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa.assembly import format_stream
-from vta_isa.encoding import decode_uops
+from vta_isa.encoding import decode_stream, decode_uops
 from vta_isa.enums import AluOp, Buffer, Opcode, Stage, TokenQueue
 from vta_isa.errors import StreamError
 from vta_isa.machine import Machine
@@ -39,28 +39,31 @@ class Event:
 
 
 class Reporter:
-    """Words for one launch: its ``words (n, 2) uint64``, decoded ``table``, and machine."""
+    """Words for one launch of ``words (n, 2) uint64`` on a machine."""
 
     def __init__(
         self,
         words: NDArray[np.uint64],
-        table: NDArray[np.void],
         machine: Machine,
         dram_bytes: int,
         *,
         fresh: bool,
     ):
         self.words = words
-        self.table = table
         self.machine = machine
         self.dram_bytes = dram_bytes
         self.fresh = fresh
+
+    def record(self, number: int) -> np.void:
+        """One instruction, decoded."""
+        record: np.void = decode_stream(self.words[number : number + 1], self.machine)[0]
+        return record
 
     # -- what the instructions say by themselves --------------------------------------------------
 
     def illegal(self, number: int) -> Finding:
         """An instruction that checks.check_static refuses."""
-        record = self.table[number]
+        record = self.record(number)
         try:
             check_static(record, number, self.machine, self.dram_bytes)
         except StreamError as error:
@@ -71,7 +74,7 @@ class Reporter:
         """A GEMM or ALU that checks.check_uops refuses."""
         words = (uops & 0xFFFFFFFF).astype(np.uint32)
         try:
-            check_uops(self.table[number], number, decode_uops(words, self.machine), self.machine)
+            check_uops(self.record(number), number, decode_uops(words, self.machine), self.machine)
         except StreamError as error:
             return self._finding(Code.SRAM_RANGE, str(error), number)
         raise AssertionError(f"insn {number} is legal after all")
@@ -105,7 +108,7 @@ class Reporter:
 
     def finish(self, finishes: NDArray[np.intp]) -> Iterator[Finding]:
         """FINISH is there, once, and last."""
-        count = len(self.table)
+        count = len(self.words)
         if not len(finishes):
             what = f"the stream of {count} insns has no FINISH" if count else "the stream is empty"
             yield self._finding(
@@ -151,7 +154,7 @@ class Reporter:
         self, state: NDArray[np.int64], held: NDArray[np.int64], info: NDArray[np.int64]
     ) -> Finding:
         """Where every stage stands when nothing can go on."""
-        count, capacity = len(self.table), self.machine.queues.token
+        count, capacity = len(self.words), self.machine.queues.token
         stuck = []
         lines = []
         dispatched = int(state[2 * layout.STAGES])
@@ -315,10 +318,10 @@ class Reporter:
         return Code.DRAM_RANGE
 
     def _name(self, number: int) -> str:
-        return name(self.table[number])
+        return name(self.record(number))
 
     def _loads_uops(self, number: int) -> bool:
-        record = self.table[number]
+        record = self.record(number)
         return bool(record["opcode"] == Opcode.LOAD and record["buffer"] == Buffer.UOP)
 
     def _lines(self, *numbers: int) -> tuple[str, ...]:
@@ -330,7 +333,7 @@ class Reporter:
 
     def _order(self, first: int, second: int) -> str:
         """Which token would order two instructions of different stages."""
-        one, two = (_stage(self.table[n]) for n in (first, second))
+        one, two = (_stage(self.record(n)) for n in (first, second))
         giver, taker = one.name.lower(), two.name.lower()
         if Stage.COMPUTE in (one, two):
             push, pop = ("push_next", "pop_prev") if one < two else ("push_prev", "pop_next")
