@@ -48,8 +48,13 @@ def _read(path: Path, outer: tuple[Path, ...]) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise MachineError(_no_such_machine(where)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise MachineError(f"{where}: cannot be read: {error}; give a YAML file") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise MachineError(f"{where}: cannot be read: {reason}; give a YAML file") from None
+    except UnicodeDecodeError as error:
+        raise MachineError(
+            f"{where}: is not UTF-8 text at byte {error.start}; give a YAML file"
+        ) from None
     try:
         # JSON is not quite YAML: it may be indented with tabs.
         if path.suffix == ".json":

@@ -1,9 +1,10 @@
-"""Tables and JSON on standard output."""
+"""Tables and JSON on standard output, signs of life on standard error."""
 
 import json
 import sys
 
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 
 # Wider than any table of ours. A terminal that is narrower wraps the lines; told so, rich would
@@ -18,6 +19,11 @@ def print_table(table: Table) -> None:
     title, table.title = table.title, None
     console.print(title, style="bold", soft_wrap=True)
     console.print(table)
+
+
+def working(what: str) -> Status:
+    """Shows ``what`` while the block runs, where standard error is a terminal."""
+    return Console(stderr=True).status(what)
 
 
 def print_json(data: object) -> None:

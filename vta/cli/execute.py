@@ -32,7 +32,7 @@ def execute_stream(
     from vta_runtime.devices.rtl import make_core
 
     from ..files import check_writable, write_whole
-    from .console import print_json, print_table
+    from .console import print_json, print_table, working
     from .inputs import about
 
     target = load_machine(machine)
@@ -40,7 +40,8 @@ def execute_stream(
     words = stream.read_bytes()
     if out is not None:
         check_writable(out)
-    with about(stream):
+    # The first run on a host compiles the timing engine, for seconds; later ones find it cached.
+    with about(stream), working(f"{stream.name} on {target.name}"):
         if device is options.Device.RTL:
             left = image.copy()
             launch = make_core(target).launch(words, left)
