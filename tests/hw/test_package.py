@@ -245,6 +245,17 @@ def test_any_name_of_a_machine_is_harmless(name: str, tmp_path: Path, monkeypatc
     assert all(text.isascii() for text in texts.values())
 
 
+def test_the_c_of_the_readme_compiles(tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler: install gcc to check the example")
+    put(tmp_path, files(Kind.AXI))
+    (code,) = re.findall(r"```c\n(.*?)```", files(Kind.AXI)["README.md"], re.S)
+    (tmp_path / "run.c").write_text(code)
+    flags = ("-std=c99", "-pedantic", "-Wall", "-Werror", "-Wno-unused-variable", "-fsyntax-only")
+    subprocess.run([compiler, *flags, "run.c"], cwd=tmp_path, check=True)
+
+
 def test_numbers_of_the_examples() -> None:
     from vta_hw.package.files import _words
     from vta_hw.package.ports import axi_ports
