@@ -101,8 +101,8 @@ class Reporter:
         """GEMMs and ALU operations whose micro-ops are in an image that is not there."""
         return self._finding(
             Code.UOPS_UNKNOWN,
-            f"micro-ops are read from DRAM, and no image of it was given: what {len(numbers)} GEMM "
-            "and ALU instructions touch is not checked; give the image (--dram)",
+            f"micro-ops are read from DRAM, and no image of it was given: what "
+            f"{_insns(len(numbers))} of GEMM and ALU touch is not checked; give the image (--dram)",
             int(numbers[0]),
         )
 
@@ -110,7 +110,9 @@ class Reporter:
         """FINISH is there, once, and last."""
         count = len(self.words)
         if not len(finishes):
-            what = f"the stream of {count} insns has no FINISH" if count else "the stream is empty"
+            what = (
+                f"the stream of {_insns(count)} has no FINISH" if count else "the stream is empty"
+            )
             yield self._finding(
                 Code.NO_FINISH,
                 f"{what}, so the host never learns that it is done; end it with one",
@@ -119,8 +121,8 @@ class Reporter:
             first = int(finishes[0])
             yield self._finding(
                 Code.AFTER_FINISH,
-                f"insn {first} is a FINISH, but {count - 1 - first} insns stand behind it: the "
-                "host goes on while they run; move the FINISH to the end",
+                f"insn {first} is a FINISH, with {_insns(count - 1 - first)} behind it: the host "
+                "goes on while they run; move the FINISH to the end",
                 first + 1,
                 other=first,
             )
@@ -359,6 +361,10 @@ def _place(event: Event) -> str:
         return f"bytes {event.low:#x}..{event.high:#x} of DRAM"
     span = _span(event.low, event.high)
     return f"{event.memory} {'entry' if event.low == event.high else 'entries'} {span}"
+
+
+def _insns(count: int) -> str:
+    return "1 insn" if count == 1 else f"{count} insns"
 
 
 def _span(low: int, high: int) -> str:
