@@ -11,14 +11,16 @@ from .files import check_writable, write_whole
 
 
 @contextlib.contextmanager
-def whole_folder(folder: Path, *, force: bool = False) -> Iterator[Callable[[str, str], None]]:
-    """``with whole_folder(path) as write: write(name, text)``: the files appear when all are there.
+def whole_folder(
+    folder: Path, *, force: bool = False
+) -> Iterator[Callable[[str, bytes | str], None]]:
+    """``with whole_folder(path) as write: write(name, content)``: the files appear when all are there.
 
     The folder is made, with those above it; one that is not empty is refused unless ``force``, and
     files of other names then stay. When the body raises, no file has been written and folders that
     were made are gone.
     """
-    texts: dict[str, str] = {}
+    contents: dict[str, bytes | str] = {}
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "is no folder; name another one", str(folder))
     if not force and folder.is_dir() and any(folder.iterdir()):
@@ -28,16 +30,16 @@ def whole_folder(folder: Path, *, force: bool = False) -> Iterator[Callable[[str
     made = _make(folder)
     try:
         check_writable(folder / "manifest.json")
-        yield texts.__setitem__
-        for name in texts:
+        yield contents.__setitem__
+        for name in contents:
             check_writable(folder / name)
     except BaseException:
         for each in made:
             with contextlib.suppress(OSError):
                 each.rmdir()
         raise
-    for name, text in texts.items():
-        write_whole(folder / name, text)
+    for name, content in contents.items():
+        write_whole(folder / name, content)
 
 
 def _make(folder: Path) -> list[Path]:
