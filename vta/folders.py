@@ -14,7 +14,7 @@ from .files import check_writable, write_whole
 def whole_folder(
     folder: Path, *, force: bool = False
 ) -> Iterator[Callable[[str, bytes | str], None]]:
-    """``with whole_folder(path) as write: write(name, content)``: the files appear when all are there.
+    """``with whole_folder(path) as write: write(name, content)``: files appear when all are there.
 
     The folder is made, with those above it; one that is not empty is refused unless ``force``, and
     files of other names then stay. When the body raises, no file has been written and folders that
