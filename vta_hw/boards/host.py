@@ -123,10 +123,22 @@ class Board:
         if now & status.field("error").mask:
             fault, insn = Fault(self.read_register("error_cause")), self.read_register("error_insn")
             raise StreamError(f"the machine stopped at insn {insn}: {fault.sentence}", insn=insn)
-        counters = {counter.name: self.read_register(counter.name) for counter in COUNTERS}
+        counters = self._counters()
         nothing = np.empty(0, dtype=np.int64)
         timeline = Timeline(np.empty(0, dtype=np.int8), nothing, nothing, nothing)
         return Launch(counters["cycles"], counters, timeline)
+
+    def _counters(self) -> dict[str, int]:
+        """All of them in one command: they lie behind each other."""
+        places = [self._registers[counter.name] for counter in COUNTERS]
+        first = places[0].offset
+        words = (places[-1].offset - first) // WORD_BYTES + places[-1].words
+        read = self._read(Command.READ_REGISTERS, first, words)
+        return {
+            place.name: read[i] | read[i + 1] << WORD_BITS
+            for place in places
+            for i in [(place.offset - first) // WORD_BYTES]
+        }
 
     def reset(self) -> None:
         """Stop what runs, and forget tokens; SRAM and memory stay."""
@@ -143,11 +155,14 @@ class Board:
     # ---- the line -------------------------------------------------------------------------------
 
     def _identify(self) -> None:
-        self._pipe.write(FILLER)
-        # An answer to what the filler ended may come first: wait until the line is quiet.
-        while self._pipe.read(MOST_WORDS):
-            pass
-        magic = self.read_register("magic")
+        try:
+            magic = self.read_register("magic")
+        except BoardError:
+            # A host before us may have left in the middle of a command.
+            self._pipe.write(FILLER)
+            while self._pipe.read(MOST_WORDS):  # until the line is quiet
+                pass
+            magic = self.read_register("magic")
         if magic != MAGIC:
             raise BoardError(f"register 0 is {magic:#010x}, not {MAGIC:#010x}: not a machine")
         there = self.read_register("machine_hash")

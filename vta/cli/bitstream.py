@@ -1,0 +1,141 @@
+"""``vta bitstream``: a machine as the file that configures an FPGA board."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options
+
+if TYPE_CHECKING:
+    from vta_hw.boards.ecp5 import Ulx3s
+    from vta_hw.synth import Route, Synthesis
+    from vta_isa import Machine
+
+BITSTREAM, CONSTRAINTS, REPORT = "ulx3s.bit", "ulx3s.lpf", "report.json"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("bitstream")(write_bitstream)
+
+
+def write_bitstream(
+    folder: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write, new or empty.")
+    ],
+    machine: options.Machine = "ecp5",
+    clock: Annotated[
+        str | None,
+        typer.Option("--clock", metavar="HZ", help="As '70 MHz'; else that of the machine."),
+    ] = None,
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="BYTES", help="Block RAM that serves as DRAM.")
+    ] = "128 KiB",
+    baud: Annotated[int, typer.Option("--baud", help="Bits per second of the serial line.")] = (
+        1_000_000
+    ),
+    seed: Annotated[int, typer.Option("--seed", min=1, help="Of place and route.")] = 1,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into a folder that is not empty.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Make a bitstream of a machine with memory and serial line for the ULX3S board (ECP5)."""
+    from vta_isa import VtaError, load_machine
+    from vta_isa.units import BYTES, HERTZ
+
+    try:
+        from vta_hw.boards.bitstream import build, check_tools
+        from vta_hw.boards.ecp5 import Ulx3s
+    except ModuleNotFoundError as error:
+        if error.name != "amaranth":
+            raise
+        raise VtaError(
+            "amaranth is not installed; it comes with `pip install 'vta-sdk[synth]'`"
+        ) from None
+
+    from ..folders import whole_folder
+    from .console import print_json
+    from .progress import show_progress
+
+    target = load_machine(machine)
+    board = Ulx3s(
+        target,
+        clock_hz=None if clock is None else _quantity("--clock", clock, HERTZ),
+        memory_bytes=_quantity("--memory", memory, BYTES),
+        baud=baud,
+    )
+    check_tools()
+    with whole_folder(folder, force=force) as write, show_progress() as progress:
+        figures, routed = build(board, seed=seed, progress=progress)
+        if routed.clock_mhz * 1e6 < board.clock_hz:
+            raise VtaError(
+                f"{target.name} reaches {routed.clock_mhz:.1f} MHz with seed {seed}, and the board "
+                f"would run at {float(board.clock_hz) / 1e6:.1f} MHz; lower --clock, or try "
+                f"another --seed. The critical path goes through {_path(routed)}"
+            )
+        report = _report(target, board, figures, routed)
+        write(BITSTREAM, routed.bitstream)
+        write(CONSTRAINTS, board.constraints())
+        write(REPORT, json.dumps(report, indent=2) + "\n")
+    if as_json:
+        print_json({"folder": str(folder), **report})
+        return
+    for line in _summary(target, board, figures, routed):
+        print(line)
+    for name in (BITSTREAM, CONSTRAINTS, REPORT):
+        print(f"{(folder / name).stat().st_size:>12,} bytes  {folder / name}")
+
+
+def _quantity(option: str, text: str, units: dict[str, int]) -> int:
+    from vta_isa.units import parse_quantity
+
+    try:
+        return parse_quantity(text, units)
+    except ValueError as error:
+        raise typer.BadParameter(f"{option}: {text!r} {error}") from None
+
+
+def _report(
+    machine: "Machine", board: "Ulx3s", figures: "Synthesis", routed: "Route"
+) -> dict[str, Any]:
+    return {
+        "machine": {"name": machine.name, "hash": machine.hash},
+        "board": {
+            "name": "ulx3s",
+            "clock_hz": float(board.clock_hz),
+            "memory_bytes": board.memory_bytes,
+            "baud": board.baud,
+        },
+        **figures.as_json(),
+        "route": routed.as_json(),
+    }
+
+
+def _summary(
+    machine: "Machine", board: "Ulx3s", figures: "Synthesis", routed: "Route"
+) -> tuple[str, ...]:
+    total = figures.total
+    used = ", ".join(
+        f"{kind} {count:,} of {there:,}"
+        for kind, (count, there) in sorted(routed.used.items())
+        if kind in ("TRELLIS_COMB", "TRELLIS_FF", "MULT18X18D", "DP16KD")
+    )
+    return (
+        f"{machine.name} with {board.memory_bytes // 1024} KiB of memory on a ULX3S "
+        f"({routed.device}), {board.baud:,} baud",
+        f"  {total.lut:,} LUT, {total.ff:,} FF, {total.dsp} multipliers, "
+        f"{total.block_ram:g} block RAMs",
+        f"  placed: {used}",
+        f"  clock {float(board.clock_hz) / 1e6:g} MHz; {routed.clock_mhz:.1f} MHz would be "
+        f"possible (seed {routed.seed})",
+        f"  critical path: {_path(routed)}",
+    )
+
+
+def _path(routed: "Route") -> str:
+    return " → ".join(
+        f"{'outside' if module is None else module or 'top'} ({delay:.1f} ns)"
+        for module, delay in routed.path_modules
+    )
