@@ -2,10 +2,10 @@
 
     python benchmarks/checker_mutations.py [--mutants N] [--orders N] [--seed N]
 
-Correct streams are the test vectors, random programs for several machines, and small layers compiled
-for `tiny`. Of each, --mutants with one thing wrong are made (a token or flag deleted or moved, a pad
-shrunk, an address shifted) and executed in --orders token-legal orders. Ends with status 1 if a
-mutant that matters was missed.
+Correct streams are the test vectors, random programs for several machines, and small layers
+compiled for `tiny`. Of each, --mutants with one thing wrong are made (a token or flag deleted or
+moved, a pad shrunk, an address shifted) and executed in --orders token-legal orders. Ends with
+status 1 if a mutant that matters was missed.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from vta_isa.machine import load_machine  # noqa: E402
 
 LAYERS = (
     Dense(name="dense", m=2, k=8, n=12),
-    Dense(name="odd dense", m=5, k=7, n=9),
+    Dense(name="odd-dense", m=5, k=7, n=9),
     Add(name="add", length=150),
     Relu(name="relu", length=77),
     Conv2d(name="conv", height=4, width=4, in_channels=4, out_channels=8, kernel=3, padding=1),

@@ -3,7 +3,7 @@
     python benchmarks/checker_speed.py [-c MACHINE]
 
 The streams are those of the layers of `resnet18` as the compiler makes them, one launch after the
-other and each checked by itself; and, for what a long stream costs, the instructions of C2 many times
+other and each checked by itself; and, for what a long stream costs, the longest of them many times
 over. Each is checked several times in this process, and the best time counts (the first, untimed
 check compiles the passes or loads them from the cache).
 """

@@ -3,16 +3,17 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vta_isa.encoding import as_words, decode_stream
+from vta_isa.encoding import as_words
 from vta_isa.enums import Buffer, TokenQueue
 from vta_isa.errors import StreamError
-from vta_isa.insn import INSN_BYTES, UOP_BYTES, layouts
+from vta_isa.insn import INSN_BYTES, INSN_UNIT_BITS, UOP_BYTES, layouts
 from vta_isa.machine import Machine, load_machine
 
 from . import footprints, layout, ordering
@@ -24,7 +25,6 @@ from .report import DRAM, NO_BOUND, Event, Reporter
 
 LIMIT = 20  # findings of each code, by default
 MAX_EVENTS = 4096
-BLOCK_INSNS = 4096
 _UNSURE = layout.UNKNOWN_UOPS | layout.NEVER_LOADED  # what a GEMM or ALU touches
 
 
@@ -56,6 +56,7 @@ class Checker:
         self.fresh = fresh
         self.limit = limit
         self._limits = _limits(machine, fresh=fresh)
+        self._slots = _slots(machine)
         behind = self._limits.acc_slot + self._limits.acc_depth + 1
         self._written = np.zeros(behind, dtype=np.bool_)  # slots
         self._uops = np.zeros(machine.depth(Buffer.UOP), dtype=np.int64)
@@ -103,38 +104,23 @@ class _Launch:
 
         self.info = np.zeros((len(words), INFO_FIELDS), dtype=np.int64)
         self.marks = self._first_marks()
-        self.pushes, self.pops = self._find_footprints(_uop_words(image))
+        tokens = np.zeros((2, len(TokenQueue)), dtype=np.int64)
+        self.footprints, self.intervals, self.kept = compiled(footprints.run)(
+            _writable(words).view(np.int64).reshape(-1),
+            checker._slots,
+            self.limits,
+            _uop_words(image),
+            self.uops,
+            self.info,
+            self.marks,
+            tokens,
+        )
+        self.pushes, self.pops = tokens
         self.cell_of = np.cumsum(self.marks, dtype=np.int64) - 1  # of every slot
         self.writer = np.zeros(int(self.cell_of[-1]) + 1, dtype=np.int64)
         self.tokens = checker._tokens + self.pushes - self.pops
         self.order = np.zeros(0, dtype=np.int64)  # empty: program order
         self.complete = True
-
-    def _find_footprints(self, uop_words: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """The first pass; returns ``(2, 4)`` tokens pushed to and popped from each queue."""
-        find = compiled(footprints.run)
-        tokens = np.zeros((2, len(TokenQueue)), dtype=np.int64)
-        heads = np.full(footprints.HASH_HEADS, -1, dtype=np.int64)
-        sizes = np.zeros(4, dtype=np.int64)
-        store = tuple(np.zeros(1024, dtype=np.int64) for _ in range(4))
-        # In parts: decoded instructions take eight times the room of encoded ones.
-        for start in range(0, len(self.words), BLOCK_INSNS):
-            table = decode_stream(self.words[start : start + BLOCK_INSNS], self.machine)
-            store = find(
-                np.ascontiguousarray(table).view(np.int32),
-                start,
-                self.limits,
-                uop_words,
-                self.uops,
-                self.info,
-                self.marks,
-                tokens,
-                store,
-                sizes,
-                heads,
-            )
-        self.footprints, self.intervals, self.kept, _ = store
-        return tokens
 
     def findings(self) -> Iterator[Finding]:
         yield from self._faults()
@@ -302,6 +288,23 @@ class _Launch:
             yield self.report.stream_overwritten(number, first, last)
 
 
+@lru_cache(maxsize=64)
+def _slots(machine: Machine) -> NDArray[np.int64]:
+    """Where the fields of instructions are: the table that layout.py describes, flat."""
+    kinds = layouts(machine)
+    rows = []
+    for kind in (kinds.mem, kinds.gemm, kinds.alu):
+        for name in layout.FIELD_NAMES:
+            slot = kind.slots.get(name)
+            if slot is None:
+                rows.append((0, 0, 0))
+            else:
+                word, shift = divmod(slot.start, INSN_UNIT_BITS)
+                rows.append((word, shift, (1 << slot.field.width) - 1))
+    return np.array(rows, dtype=np.int64).reshape(-1)
+
+
+@lru_cache(maxsize=64)
 def _limits(machine: Machine, *, fresh: bool) -> Limits:
     slots = layouts(machine).uop.slots
     inp, wgt, acc, uop = (
@@ -347,14 +350,16 @@ def _image(dram: NDArray[np.uint8] | bytes | None) -> NDArray[np.uint8] | None:
 
 
 def _uop_words(image: NDArray[np.uint8] | None) -> NDArray[np.uint32]:
-    """The image as micro-ops. Writable, since numba compiles once more for arrays that are not."""
+    """The image as micro-ops."""
     if image is None:
         return np.zeros(0, dtype=np.uint32)
-    whole = image[: len(image) // UOP_BYTES * UOP_BYTES]
-    if not (whole.flags.c_contiguous and whole.flags.writeable):
-        whole = whole.copy()
-    words: NDArray[np.uint32] = whole.view("<u4")
+    words: NDArray[np.uint32] = _writable(image[: len(image) // UOP_BYTES * UOP_BYTES]).view("<u4")
     return words
+
+
+def _writable(array: NDArray[Any]) -> NDArray[Any]:
+    """The array or, if need be, a copy. For others numba would compile everything once more."""
+    return np.require(array, requirements=("C", "W"))
 
 
 def _limited(found: Iterable[Finding], lost: Counter[Code], limit: int) -> list[Finding]:

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from vta_isa import enums, insn
+from vta_isa import enums
 
 from ..timing.compiled import private_folder
 from . import footprints, layout, ordering
 
 _SOURCES = (
     __file__,
-    *(str(module.__file__) for module in (footprints, ordering, layout, insn, enums)),
+    *(str(module.__file__) for module in (footprints, ordering, layout, enums)),
 )
 
 

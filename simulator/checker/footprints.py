@@ -35,6 +35,7 @@ from .layout import (
     FOOTPRINT_FIELDS,
     HIGH,
     ILLEGAL,
+    INSN_WORDS,
     KEY_FIELDS,
     KIND,
     L2C,
@@ -43,11 +44,13 @@ from .layout import (
     LOW,
     MULTIPLY,
     NEVER_LOADED,
+    OF_ALU,
+    OF_GEMM,
     OUT_OF_RANGE,
     PUSH,
-    RECORD,
     S2C,
     SHARED,
+    SLOT,
     STAGE,
     STORER,
     TOKENS,
@@ -104,10 +107,22 @@ def grown(array: Any, size: int) -> Any:
     return longer
 
 
-def tokens_of(words: Any, at: int, stage: int) -> int:
+def get(words: Any, at: int, slots: Any, which: int) -> int:
+    """A field of the instruction whose words begin at ``at``."""
+    row = which * SLOT
+    return words[at + slots[row]] >> slots[row + 1] & slots[row + 2]  # type: ignore[no-any-return]
+
+
+def tokens_of(words: Any, at: int, slots: Any, stage: int) -> int:
     """The queues an instruction pops and pushes; flags towards no stage have no queue."""
-    prev, following = words[at + W_POP_PREV] != 0, words[at + W_POP_NEXT] != 0
-    to_prev, to_next = words[at + W_PUSH_PREV] != 0, words[at + W_PUSH_NEXT] != 0
+    prev, following = (
+        get(words, at, slots, W_POP_PREV) != 0,
+        get(words, at, slots, W_POP_NEXT) != 0,
+    )
+    to_prev, to_next = (
+        get(words, at, slots, W_PUSH_PREV) != 0,
+        get(words, at, slots, W_PUSH_NEXT) != 0,
+    )
     tokens = 0
     if stage == LOADER:
         tokens = following * C2L + to_next * (PUSH * L2C)
@@ -133,21 +148,25 @@ def unit_of(buffer: int, limits: Limits) -> int:
     return limits.unit_acc_8bit
 
 
-def transfer(words: Any, at: int, number: int, info: Any, marks: Any, limits: Limits) -> None:
+def transfer(
+    words: Any, at: int, slots: Any, number: int, info: Any, marks: Any, limits: Limits
+) -> None:
     """A LOAD or STORE: fill in its row, illegal or not."""
-    opcode, buffer = words[at + W_OPCODE], words[at + W_BUFFER]
+    opcode, buffer = get(words, at, slots, W_OPCODE), get(words, at, slots, W_BUFFER)
     if opcode == LOAD_OP:
         one_sided = info[number, STAGE] == LOADER
-        illegal = one_sided and words[at + W_POP_PREV] + words[at + W_PUSH_PREV] > 0
+        illegal = (
+            one_sided and get(words, at, slots, W_POP_PREV) + get(words, at, slots, W_PUSH_PREV) > 0
+        )
     else:
-        illegal = words[at + W_POP_NEXT] + words[at + W_PUSH_NEXT] > 0
-    columns, rows = int(words[at + W_X_SIZE]), int(words[at + W_Y_SIZE])
+        illegal = get(words, at, slots, W_POP_NEXT) + get(words, at, slots, W_PUSH_NEXT) > 0
+    columns, rows = get(words, at, slots, W_X_SIZE), get(words, at, slots, W_Y_SIZE)
     if columns == 0:
         if illegal:
             info[number, FAULT] = ILLEGAL
         return
-    pad_rows = int(words[at + W_Y_PAD_BEFORE] + words[at + W_Y_PAD_AFTER])
-    pad_columns = int(words[at + W_X_PAD_BEFORE] + words[at + W_X_PAD_AFTER])
+    pad_rows = get(words, at, slots, W_Y_PAD_BEFORE) + get(words, at, slots, W_Y_PAD_AFTER)
+    pad_columns = get(words, at, slots, W_X_PAD_BEFORE) + get(words, at, slots, W_X_PAD_AFTER)
     depth = limits.acc_depth
     slot = limits.acc_slot
     kind = FILL
@@ -167,13 +186,15 @@ def transfer(words: Any, at: int, number: int, info: Any, marks: Any, limits: Li
     else:
         illegal |= buffer != ACC and buffer != ACC_8BIT
     area = (rows + pad_rows) * (columns + pad_columns)
-    base = int(words[at + W_SRAM_BASE])
+    base = get(words, at, slots, W_SRAM_BASE)
     illegal |= area > 0 and base + area > depth
-    entry = (int(words[at + W_DRAM_BASE + 1]) << 32) | (int(words[at + W_DRAM_BASE]) & 0xFFFFFFFF)
+    entry = get(words, at, slots, W_DRAM_BASE)
     unit = unit_of(buffer, limits)
     if rows > 0:
         info[number, LOW] = entry * unit
-        info[number, HIGH] = (entry + (rows - 1) * int(words[at + W_X_STRIDE]) + columns) * unit
+        info[number, HIGH] = (
+            entry + (rows - 1) * get(words, at, slots, W_X_STRIDE) + columns
+        ) * unit
         illegal |= info[number, HIGH] > limits.dram_bytes
     if illegal:
         info[number, FAULT] = ILLEGAL
@@ -187,12 +208,14 @@ def transfer(words: Any, at: int, number: int, info: Any, marks: Any, limits: Li
         marks[slot + base + area] = 1
 
 
-def load_uops(words: Any, at: int, first: int, dram: Any, uops: Any, limits: Limits) -> bool:
+def load_uops(
+    words: Any, at: int, slots: Any, first: int, dram: Any, uops: Any, limits: Limits
+) -> bool:
     """Carry out a LOAD UOP; returns whether any micro-op changed."""
-    left, right = int(words[at + W_X_PAD_BEFORE]), int(words[at + W_X_PAD_AFTER])
-    above, below = int(words[at + W_Y_PAD_BEFORE]), int(words[at + W_Y_PAD_AFTER])
-    columns, rows = int(words[at + W_X_SIZE]), int(words[at + W_Y_SIZE])
-    source, stride = int(words[at + W_DRAM_BASE]) & 0xFFFFFFFF, int(words[at + W_X_STRIDE])
+    left, right = get(words, at, slots, W_X_PAD_BEFORE), get(words, at, slots, W_X_PAD_AFTER)
+    above, below = get(words, at, slots, W_Y_PAD_BEFORE), get(words, at, slots, W_Y_PAD_AFTER)
+    columns, rows = get(words, at, slots, W_X_SIZE), get(words, at, slots, W_Y_SIZE)
+    source, stride = get(words, at, slots, W_DRAM_BASE), get(words, at, slots, W_X_STRIDE)
     changed = False
     target = first
     for row in range(-above, rows + below):
@@ -230,48 +253,46 @@ def dilate(work: Any, distance: Any, highest: int, count: int, factor: int) -> N
 
 def run(
     words: Any,
-    start: int,
+    slots: Any,
     limits: Limits,
     dram: Any,
     uops: Any,
     info: Any,
     marks: Any,
     tokens: Any,
-    store: tuple[Any, Any, Any, Any],
-    sizes: Any,
-    heads: Any,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Any, Any, Any]:
     """Fill in ``info`` but SHARED, mark the ends of SRAM accesses, count the tokens of each queue.
 
-    ``words`` are INSN_DTYPE records as int32, the first of them instruction ``start``; a stream is
-    given in parts, one behind the other. ``dram`` is the image as uint32, ``uops`` the micro-op
-    memory with what is known of it, which is brought up to date. ``tokens (2, 4)``: pushes and pops
-    of each queue. ``store`` are footprints, their intervals (first slot, slot behind; in pairs),
-    the micro-ops kept for them and their keys; longer ones are returned where they do not suffice.
-    ``sizes`` says how much of each is used, and the epoch; ``heads`` are the chains by hash.
+    ``words`` are the instructions, two int64 each, ``slots`` says where their fields are. ``dram``
+    is the image as uint32, ``uops`` the micro-op memory with what is known of it, which is brought
+    up to date. ``tokens (2, 4)``: pushes and pops of each queue. Returns footprints, their
+    intervals (first slot, slot behind; in pairs) and the micro-ops kept for them.
     """
-    footprints, intervals, kept, keys = store
-    footprint_count = sizes[0]
-    interval_end = sizes[1]
-    kept_end = sizes[2]
-    epoch = sizes[3]
+    heads = np.full(HASH_HEADS, -1, dtype=np.int64)
+    footprints = np.zeros(64 * FOOTPRINT_FIELDS, dtype=np.int64)
+    keys = np.zeros(64 * KEY_FIELDS, dtype=np.int64)
+    intervals = np.zeros(256, dtype=np.int64)
+    kept = np.zeros(256, dtype=np.int64)  # micro-ops of footprints
+    footprint_count = 0
+    interval_end = 0
+    kept_end = 0
     deepest = max(limits.inp_depth, max(limits.wgt_depth, limits.acc_depth))
     work = np.zeros(deepest, dtype=np.uint8)
     distance = np.zeros(deepest, dtype=np.int64)
     key = np.zeros(KEY_FIELDS, dtype=np.int64)
+    epoch = 0
 
-    for place in range(len(words) // RECORD):
-        at = place * RECORD
-        number = start + place
-        opcode = words[at + W_OPCODE]
-        buffer = words[at + W_BUFFER]
+    for number in range(len(info)):
+        at = number * INSN_WORDS
+        opcode = get(words, at, slots, W_OPCODE)
+        buffer = get(words, at, slots, W_BUFFER)
         stage = COMPUTE
         if opcode == STORE_OP:
             stage = STORER
         elif opcode == LOAD_OP and (buffer == INP or buffer == WGT):
             stage = LOADER
         info[number, STAGE] = stage
-        flags = tokens_of(words, at, stage)
+        flags = tokens_of(words, at, slots, stage)
         info[number, TOKENS] = flags
         for queue in range(4):
             tokens[0, queue] += flags >> queue + 4 & 1
@@ -281,18 +302,25 @@ def run(
             info[number, KIND] = FINISHES
             continue
         if opcode == LOAD_OP or opcode == STORE_OP:
-            transfer(words, at, number, info, marks, limits)
+            transfer(words, at, slots, number, info, marks, limits)
             if info[number, KIND] == UOPS:
-                epoch += load_uops(words, at, info[number, FIRST], dram, uops, limits)
+                epoch += load_uops(words, at, slots, info[number, FIRST], dram, uops, limits)
             continue
         if opcode != GEMM_OP and opcode != ALU_OP:
             info[number, FAULT] = ILLEGAL
             continue
-        if opcode == ALU_OP and words[at + W_ALU_OP] > LAST_ALU_OP:
+        loops = OF_GEMM if opcode == GEMM_OP else OF_ALU
+        if opcode == ALU_OP and get(words, at, slots, loops + W_ALU_OP) > LAST_ALU_OP:
             info[number, FAULT] = ILLEGAL
             continue
-        begin, end = int(words[at + W_UOP_BEGIN]), int(words[at + W_UOP_END])
-        iter_out, iter_in = int(words[at + W_ITER_OUT]), int(words[at + W_ITER_IN])
+        begin, end = (
+            get(words, at, slots, loops + W_UOP_BEGIN),
+            get(words, at, slots, loops + W_UOP_END),
+        )
+        iter_out, iter_in = (
+            get(words, at, slots, loops + W_ITER_OUT),
+            get(words, at, slots, loops + W_ITER_IN),
+        )
         if begin >= end or iter_out <= 0 or iter_in <= 0:
             continue
         if end > limits.uop_depth:
@@ -300,8 +328,8 @@ def run(
             continue
 
         # What the footprint depends on: all of these, and the micro-ops.
-        reset = opcode == GEMM_OP and words[at + W_RESET] != 0
-        tensors = opcode == ALU_OP and words[at + W_USE_IMM] == 0
+        reset = opcode == GEMM_OP and get(words, at, slots, loops + W_RESET) != 0
+        tensors = opcode == ALU_OP and get(words, at, slots, loops + W_USE_IMM) == 0
         kind = COMBINE
         if reset:
             kind = CLEAR
@@ -312,12 +340,12 @@ def run(
         key[2] = end
         key[3] = iter_out
         key[4] = iter_in
-        key[5] = words[at + W_DST_OUT]
-        key[6] = words[at + W_DST_IN]
-        key[7] = words[at + W_SRC_OUT]
-        key[8] = words[at + W_SRC_IN]
-        key[9] = words[at + W_WGT_OUT]
-        key[10] = words[at + W_WGT_IN]
+        key[5] = get(words, at, slots, loops + W_DST_OUT)
+        key[6] = get(words, at, slots, loops + W_DST_IN)
+        key[7] = get(words, at, slots, loops + W_SRC_OUT)
+        key[8] = get(words, at, slots, loops + W_SRC_IN)
+        key[9] = get(words, at, slots, loops + W_WGT_OUT)
+        key[10] = get(words, at, slots, loops + W_WGT_IN)
         hashed = 0
         for field in range(KEY_FIELDS):
             hashed = (hashed * 1000003 + int(key[field])) & 0x3FFFFFFF
@@ -408,11 +436,7 @@ def run(
         info[number, FAULT] = footprints[row + F_FAULT]
         if not info[number, FAULT] & OUT_OF_RANGE:
             info[number, KIND] = kind
-    sizes[0] = footprint_count
-    sizes[1] = interval_end
-    sizes[2] = kept_end
-    sizes[3] = epoch
-    return footprints, intervals, kept, keys
+    return footprints, intervals, kept
 
 
-PARTS = (grown, tokens_of, unit_of, transfer, load_uops, dilate)
+PARTS = (grown, get, tokens_of, unit_of, transfer, load_uops, dilate)

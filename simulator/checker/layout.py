@@ -2,41 +2,75 @@
 
 from typing import NamedTuple
 
-from vta_isa.insn import INSN_DTYPE
+# -- Fields of instructions -----------------------------------------------------------------------
 
-# -- INSN_DTYPE as 32-bit words -------------------------------------------------------------------
-
-_WORD = 4
-_AT = {name: field[1] // _WORD for name, field in (INSN_DTYPE.fields or {}).items()}
-RECORD = INSN_DTYPE.itemsize // _WORD
-W_OPCODE = _AT["opcode"]
-W_POP_PREV = _AT["pop_prev"]
-W_POP_NEXT = _AT["pop_next"]
-W_PUSH_PREV = _AT["push_prev"]
-W_PUSH_NEXT = _AT["push_next"]
-W_BUFFER = _AT["buffer"]
-W_SRAM_BASE = _AT["sram_base"]
-W_DRAM_BASE = _AT["dram_base"]  # two words, the low one first
-W_Y_SIZE = _AT["y_size"]
-W_X_SIZE = _AT["x_size"]
-W_X_STRIDE = _AT["x_stride"]
-W_Y_PAD_BEFORE = _AT["y_pad_before"]
-W_Y_PAD_AFTER = _AT["y_pad_after"]
-W_X_PAD_BEFORE = _AT["x_pad_before"]
-W_X_PAD_AFTER = _AT["x_pad_after"]
-W_RESET = _AT["reset"]
-W_UOP_BEGIN = _AT["uop_begin"]
-W_UOP_END = _AT["uop_end"]
-W_ITER_OUT = _AT["iter_out"]
-W_ITER_IN = _AT["iter_in"]
-W_DST_OUT = _AT["dst_factor_out"]
-W_DST_IN = _AT["dst_factor_in"]
-W_SRC_OUT = _AT["src_factor_out"]
-W_SRC_IN = _AT["src_factor_in"]
-W_WGT_OUT = _AT["wgt_factor_out"]
-W_WGT_IN = _AT["wgt_factor_in"]
-W_ALU_OP = _AT["alu_op"]
-W_USE_IMM = _AT["use_imm"]
+FIELD_NAMES = (
+    "opcode",
+    "pop_prev",
+    "pop_next",
+    "push_prev",
+    "push_next",
+    "buffer",
+    "sram_base",
+    "dram_base",
+    "y_size",
+    "x_size",
+    "x_stride",
+    "y_pad_before",
+    "y_pad_after",
+    "x_pad_before",
+    "x_pad_after",
+    "reset",
+    "uop_begin",
+    "uop_end",
+    "iter_out",
+    "iter_in",
+    "dst_factor_out",
+    "dst_factor_in",
+    "src_factor_out",
+    "src_factor_in",
+    "wgt_factor_out",
+    "wgt_factor_in",
+    "alu_op",
+    "use_imm",
+)
+(
+    W_OPCODE,
+    W_POP_PREV,
+    W_POP_NEXT,
+    W_PUSH_PREV,
+    W_PUSH_NEXT,
+    W_BUFFER,
+    W_SRAM_BASE,
+    W_DRAM_BASE,
+    W_Y_SIZE,
+    W_X_SIZE,
+    W_X_STRIDE,
+    W_Y_PAD_BEFORE,
+    W_Y_PAD_AFTER,
+    W_X_PAD_BEFORE,
+    W_X_PAD_AFTER,
+    W_RESET,
+    W_UOP_BEGIN,
+    W_UOP_END,
+    W_ITER_OUT,
+    W_ITER_IN,
+    W_DST_OUT,
+    W_DST_IN,
+    W_SRC_OUT,
+    W_SRC_IN,
+    W_WGT_OUT,
+    W_WGT_IN,
+    W_ALU_OP,
+    W_USE_IMM,
+) = range(len(FIELD_NAMES))
+# The table of slots has three rows of every field: for LOAD, STORE and what all have in common,
+# for GEMM, and for ALU. A row is a number of the 64-bit word, a shift and a mask; of a field that
+# instructions of the kind do not have, the mask is 0.
+OF_GEMM = len(FIELD_NAMES)
+OF_ALU = 2 * len(FIELD_NAMES)
+SLOT = 3
+INSN_WORDS = 2
 
 # -- Stages, and queues as bits -------------------------------------------------------------------
 

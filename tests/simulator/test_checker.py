@@ -99,19 +99,6 @@ def test_compiled_passes_find_what_their_source_does(seed, monkeypatch):
     assert [check(words, program.machine, program.dram) for words in streams] == fast, seed
 
 
-@pytest.mark.parametrize("size", [1, 3])
-def test_streams_are_decoded_in_parts_of_any_size(size, monkeypatch):
-    program = random_program(np.random.default_rng(64), machines.machine("int4"), size=30)
-    mutant = program.table.copy()
-    for flag in ("pop_prev", "pop_next", "push_prev", "push_next"):
-        mutant[flag] = 0
-    words = encode_stream(mutant, program.machine)
-    whole = check(words, program.machine, program.dram)
-    monkeypatch.setattr(checker, "BLOCK_INSNS", size)
-    assert check(words, program.machine, program.dram) == whole
-    assert Code.RACE in codes(whole)
-
-
 @pytest.mark.parametrize("folder", VECTORS, ids=lambda folder: folder.name)
 def test_vectors_are_sound(folder):
     machine = load_machine(json.loads((folder / "meta.json").read_text())["config"])
