@@ -13,6 +13,7 @@ from vta_isa.enums import Buffer, Opcode
 from vta_isa.errors import StreamError
 from vta_isa.machine import Machine, load_machine
 from vta_isa.suggest import did_you_mean
+from vta_runtime.devices.rtl import WavesWanted
 
 from .differences import Difference
 from .files import write_whole
@@ -113,6 +114,7 @@ def cosim(
     memory: str | None = None,
     seed: int = 0,
     vthreads: bool = True,
+    waves: WavesWanted | None = None,
     progress: Progress | None = None,
 ) -> Cosimulation:
     """Run ``program`` on the simulator and on the RTL and compare every cycle and every bit.
@@ -122,17 +124,19 @@ def cosim(
     compiled as ``run`` does. Without ``dram`` there are as many zeros as the stream touches.
     ``memory`` is ``ideal`` (latencies of one cycle), ``latency`` (the machine's, none late) or
     ``jitter`` (the machine's, and late beats from ``seed``); as the machine says where it is None.
+    ``waves`` is a VCD file for the RTL's signals, the first cycle to write there and the one behind
+    the last, counted over all launches of a layer; of several layers the last one's are kept.
     The comparison ends with the first difference. Raises StreamError for a stream that may not run.
     """
     target = with_memory(load_machine(machine), memory, seed)
     if (stream := _stream(program)) is None:
         assert not isinstance(program, bytes | np.ndarray)
-        return _cosim_workload(load_workload(program), target, vthreads, progress)
+        return _cosim_workload(load_workload(program), target, vthreads, waves, progress)
     name = Path(program).name if isinstance(program, str | Path) else "stream"
     if progress is not None:
         progress(name)
     image = _image(stream, target) if dram is None else np.frombuffer(dram, np.uint8)
-    launch = Lockstep(target).launch(stream, image, insn_address)
+    launch = Lockstep(target, waves=waves).launch(stream, image, insn_address)
     return Cosimulation(name, target, ((name, launch),))
 
 
@@ -165,7 +169,11 @@ def _stream(program: Program) -> NDArray[np.uint64] | None:
 
 
 def _cosim_workload(
-    workload: Workload, machine: Machine, vthreads: bool, progress: Progress | None
+    workload: Workload,
+    machine: Machine,
+    vthreads: bool,
+    waves: WavesWanted | None,
+    progress: Progress | None,
 ) -> Cosimulation:
     from .compile import launched_streams
 
@@ -174,7 +182,7 @@ def _cosim_workload(
         if progress is not None:
             progress(layer.name)
         with about_layer(workload, layer):
-            pair = Lockstep(machine)
+            pair = Lockstep(machine, waves=waves)
             for stream in launched_streams(layer, machine, vthreads):
                 assert stream.dram is not None
                 run = pair.launch(stream.words, stream.dram, stream.insn_address)

@@ -12,7 +12,7 @@ from vta_isa.encoding import as_words
 from vta_isa.errors import DeadlockError, StreamError
 from vta_isa.launch import Launch
 from vta_isa.machine import Machine
-from vta_runtime.devices.rtl import make_core
+from vta_runtime.devices.rtl import WavesWanted, make_core
 
 from .differences import BUFFERS, Difference, data_differences, timing_differences
 from .trace_text import neighbours
@@ -64,13 +64,14 @@ class LaunchComparison:
 class Lockstep:
     """A simulator and a compiled core of one machine; both keep SRAM and tokens between launches.
 
-    After a launch that one side did not end, there is no common state to go on from.
+    ``waves``: a VCD file for the RTL's signals, first cycle, cycle behind the last. After a launch
+    that one side did not end, there is no common state to go on from.
     """
 
-    def __init__(self, machine: Machine, *, engine: str = "auto"):
+    def __init__(self, machine: Machine, *, waves: WavesWanted | None = None):
         self.machine = machine
-        self.simulator = Simulator(machine, engine=engine, record_bursts=True)
-        self.core = make_core(machine)
+        self.simulator = Simulator(machine, record_bursts=True)
+        self.core = make_core(machine, waves)
 
     def launch(
         self, stream: bytes | NDArray[Any], dram: NDArray[np.uint8], insn_address: int = 0

@@ -8,6 +8,7 @@ from programs import random_program
 from rtl_checks import needs_compiler
 
 import vta
+from simulator.timing import simulate
 from vta.cosimulation import MEMORIES, with_memory
 from vta.lockstep import Lockstep
 from vta_isa.encoding import encode_stream
@@ -71,6 +72,24 @@ def test_the_device_is_one():
     device.write(4096, data)
     np.testing.assert_array_equal(device.read(4096, 100), data)
     assert device.host_address(4097) - device.host_address(4096) == 1
-    stream = encode_stream(records([finish()]), device.machine)
-    device.write(8192, stream.reshape(-1).view(np.uint8))
-    assert device.run(8192, 1).cycles == 40
+    table = records([finish()])
+    device.write(8192, encode_stream(table, device.machine).reshape(-1).view(np.uint8))
+    assert device.run(8192, 1).cycles == simulate(table, device.machine, insn_address=8192).cycles
+
+
+@pytest.mark.slow
+def test_waves_of_a_window_of_cycles(tmp_path):
+    tiny = machines.machine("tiny")
+    stream = encode_stream(records([finish()]), tiny)
+    plain = Lockstep(tiny)
+    shown = Lockstep(tiny, waves=(tmp_path / "w.vcd", 5, tiny.memory.read_latency + 10))
+    dram = np.zeros(64, dtype=np.uint8)
+    for _ in range(2):
+        cycles = [pair.launch(stream, dram).rtl.cycles for pair in (plain, shown)]
+        assert cycles[0] == cycles[1]
+    text = (tmp_path / "w.vcd").read_text()
+    times = [int(line[1:]) for line in text.splitlines() if line.startswith("#")]
+    # Two units of time per cycle; the window reaches two cycles into the second launch.
+    assert (times[0], times[-1]) == (10, 2 * (tiny.memory.read_latency + 10) - 1)
+    assert times == sorted(set(times))
+    assert "trace_start" in text

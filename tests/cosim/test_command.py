@@ -41,7 +41,7 @@ def late(monkeypatch):
         timeline = replace(launch.timeline, end=end)
         return replace(launch, cycles=launch.cycles + 1, timeline=timeline)
 
-    monkeypatch.setattr(lockstep, "make_core", lambda machine: OtherCore(machine, change))
+    monkeypatch.setattr(lockstep, "make_core", lambda *how: OtherCore(*how, change=change))
 
 
 def test_a_stream(equal, capsys):
@@ -156,6 +156,10 @@ def test_a_machine_keeps_its_memory_unless_told():
         ([str(STREAM), "--address", "far"], "is no number"),
         ([str(STREAM), "--memory", "slow"], "'slow' is not one of"),
         ([str(STREAM), "--address", "8"], "aligned to 16"),
+        ([str(STREAM), "--cycles", "1:2"], "add --waves"),
+        ([str(STREAM), "--waves", "w.vcd", "--cycles", "1"], "is no window"),
+        ([str(STREAM), "--waves", "w.vcd", "--cycles", "7:7"], "is empty"),
+        ([str(STREAM), "--waves", "nowhere/w.vcd"], "there is no folder"),
         (["resnet19"], "there is no workload"),
     ],
 )

@@ -27,7 +27,7 @@ def compare(monkeypatch, program):
     """Compares the program with what ``change`` makes of it."""
 
     def run(change):
-        monkeypatch.setattr(lockstep, "make_core", lambda machine: OtherCore(machine, change))
+        monkeypatch.setattr(lockstep, "make_core", lambda *how: OtherCore(*how, change=change))
         return Lockstep(program.machine).launch(program.stream, program.dram, 32)
 
     return run

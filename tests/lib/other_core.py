@@ -15,8 +15,11 @@ Change = Callable[[Launch, NDArray[np.uint8]], Launch | None]
 class OtherCore(Simulator):
     """Instead of ``VerilatedCore``: ``change`` may alter the launch and the DRAM it leaves."""
 
-    def __init__(self, machine: Machine, change: Change = lambda launch, dram: None):
+    def __init__(
+        self, machine: Machine, waves: object = None, change: Change = lambda launch, dram: None
+    ):
         super().__init__(machine, record_bursts=True)
+        self.waves = waves
         self.change = change
 
     def launch(self, stream, dram, insn_address=0, *, record_bursts=True):

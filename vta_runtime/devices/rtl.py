@@ -1,5 +1,6 @@
 """The RTL as a device: the core compiled by Verilator, with the shared memory model behind it."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,15 +18,20 @@ from .simulator import MEMORY_BYTES
 if TYPE_CHECKING:
     from vta_hw.verilated import VerilatedCore
 
+WavesWanted = tuple[Path, int, int]  # file, first cycle, the cycle behind the last
 
-def make_core(machine: Machine) -> "VerilatedCore":
+
+def make_core(machine: Machine, waves: WavesWanted | None = None) -> "VerilatedCore":
     """The compiled core of ``machine``, fresh from reset; compiled first if it is not in the cache.
+
+    ``waves``: a VCD file for every signal, and the first cycle and the one behind the last to write
+    there, counted over all launches.
 
     Raises VtaError where the Python packages or the C++ compiler that this needs are missing.
     """
     # Not at the top: Amaranth and Verilator come with an extra, and few runs need them.
     try:
-        from vta_hw.verilated import VerilatedCore
+        from vta_hw.verilated import VerilatedCore, Waves
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != "amaranth":
             raise
@@ -33,14 +39,15 @@ def make_core(machine: Machine) -> "VerilatedCore":
             "the RTL needs amaranth, which is not installed; it comes with "
             "`pip install 'vta-sdk[rtl]'`"
         ) from error
-    return VerilatedCore(machine)
+    return VerilatedCore(machine, waves=Waves(*waves) if waves is not None else None)
 
 
 class RtlDevice:
     """The RTL with ``memory_bytes`` of DRAM; launches, counters and timelines as simulated ones.
 
     The first device of a machine compiles its core, which takes up to a minute; later ones find
-    it in the cache. ``record_bursts`` adds every DRAM burst to the timelines.
+    it in the cache. ``record_bursts`` adds every DRAM burst to the timelines; ``waves`` as for
+    ``make_core``.
     """
 
     def __init__(
@@ -49,10 +56,11 @@ class RtlDevice:
         *,
         memory_bytes: int = MEMORY_BYTES,
         record_bursts: bool = False,
+        waves: WavesWanted | None = None,
     ):
         self.machine = machine
         self.memory_bytes = memory_bytes
-        self.core = make_core(machine)
+        self.core = make_core(machine, waves)
         self._record_bursts = record_bursts
         self._memory = HostMemory(memory_bytes)
 
