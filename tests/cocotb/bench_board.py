@@ -7,6 +7,7 @@ import cocotb
 import numpy as np
 import pytest
 from cocotb.clock import Clock
+from cocotb.task import bridge
 from cocotb.triggers import ClockCycles
 from programs import random_program
 from serial_line import SerialPort
@@ -78,7 +79,7 @@ async def random_programs(dut):
             run(program.table, want, state)
             np.testing.assert_array_equal(board.read(0, len(want)), want, f"seed {seed}")
 
-    await cocotb.bridge(host)()
+    await bridge(host)()
 
 
 @cocotb.test()
@@ -118,7 +119,7 @@ async def vector_add(dut):
         np.testing.assert_array_equal(sums, x + y)
         np.testing.assert_array_equal(after, expected(add, image))
 
-    await cocotb.bridge(host)()
+    await bridge(host)()
 
 
 @cocotb.test()
@@ -159,7 +160,7 @@ async def trouble_is_told_and_survived(dut):
         board.write(5, np.arange(1, 8, dtype=np.uint8))  # words shared at both ends
         np.testing.assert_array_equal(board.read(3, 10), [0, 0, *range(1, 8), 0])
 
-    board_before = cocotb.bridge(host)
+    board_before = bridge(host)
     await board_before()
 
     dut.fire1.value = 1
@@ -174,7 +175,7 @@ async def trouble_is_told_and_survived(dut):
         assert board.read_register("status") == 0
         launch(board, nothing)
 
-    await cocotb.bridge(after)()
+    await bridge(after)()
 
 
 @cocotb.test()
@@ -189,4 +190,4 @@ async def silence(dut):
         with pytest.raises(BoardError, match="0 of 5 bytes came"):
             Board(port, MACHINE)
 
-    await cocotb.bridge(host)()
+    await bridge(host)()

@@ -3,11 +3,12 @@
 from collections import deque
 
 import cocotb
+from cocotb.task import resume
 from cocotb.triggers import Event, FallingEdge, First, Timer
 
 
 class SerialPort:
-    """``write`` and ``read`` as of pyserial's port, for code under ``cocotb.bridge``.
+    """``write`` and ``read`` as of pyserial's port, for code under ``cocotb.task.bridge``.
 
     ``out`` is the wire to the board, ``back`` the one from it; bits last ``bit_ns``. ``read`` gives
     up after ``timeout_ns`` without another byte.
@@ -22,11 +23,11 @@ class SerialPort:
         cocotb.start_soon(self._listen())
 
     def write(self, data: bytes) -> int:
-        cocotb.resume(self._send)(data)
+        resume(self._send)(data)
         return len(data)
 
     def read(self, size: int) -> bytes:
-        return cocotb.resume(self._take)(size)
+        return resume(self._take)(size)
 
     async def _send(self, data: bytes) -> None:
         for byte in data:

@@ -7,6 +7,7 @@ from small_machines import machine_of
 from vta_hw.alu import TensorAlu
 from vta_hw.bursts import BurstSplitter
 from vta_hw.csr import Csr
+from vta_hw.gate import Gate
 from vta_hw.gemm import GemmCore
 from vta_hw.loader import Loader
 from vta_hw.memory_port import ReadPort
@@ -81,3 +82,8 @@ def test_store(machine):
 def test_registers():
     component = Csr(register_map(machine_of("odd")))
     run_bench("bench_csr", component, parameters={"machine": "odd"})
+
+
+def test_gate():
+    machine = machine_of("tiny")
+    run_bench("bench_gate", Gate(machine), parameters={"machine": "tiny", "seeds": 10})
