@@ -1,6 +1,6 @@
 # make run        sets up .venv and does the main job: ResNet-18's convolutions, compiled, simulated, checked
 # make test       sets up what the tests need and runs them on all cores
-# make exact      the simulator against the RTL, to the cycle and to the bit; an hour or two
+# make exact      the simulator against the RTL, to the cycle and to the bit; half an hour
 # make lint types contracts wheel     what CI checks besides the tests
 # make clean      removes what the targets above leave behind, .venv included
 
