@@ -21,6 +21,7 @@ from vta_hw.core import Core
 from vta_hw.gemm import GemmCore
 from vta_hw.packed_multiply import PackedMultiply
 from vta_hw.synth import FAMILIES, route, synthesize
+from vta_hw.top import Accelerator
 from vta_isa.machine import load_machine
 
 ECP5_SEEDS = (1, 2, 3)
@@ -113,7 +114,7 @@ def _jobs() -> dict[str, Callable[[], Row]]:
     """What to measure, by name."""
     default, ecp5 = load_machine("default"), load_machine("ecp5")
     jobs = {
-        "core": lambda: _synthesized("core", Core(default), "xc7", "20 k LUT; 268 DSP"),
+        "machine": lambda: _synthesized("machine", Accelerator(default), "xc7", "at most 20 k LUT"),
         "array": lambda: _synthesized("array", GemmCore(default), "xc7", "256 DSP"),
         "packed array": lambda: _synthesized("packed array", PackedArray(16), "xc7", "128 DSP"),
     }
