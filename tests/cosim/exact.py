@@ -2,9 +2,8 @@
 
     python tests/cosim/exact.py [--programs 200] [--machines tiny,int4,...] [--parts random,...]
 
-Every machine of tests/lib/machines.py is compiled when its turn comes, for half a minute or more, and
-is kept. One line per part, machine and memory model; the first difference of each line is shown
-below it. Status 1 if there was any.
+A core is compiled when its turn comes, for half a minute or more, and kept. One line per part,
+machine and memory model; the first difference of each line is shown below it. Status 1 if there was any.
 """
 
 import argparse
