@@ -34,7 +34,7 @@ async def powered(dut) -> SerialPort:
     dut.fire1.value = 0
     Clock(dut.clk_25mhz, CLOCK_NS, unit="ns").start()
     bit = CLOCK_NS * DIVIDER
-    port = SerialPort(dut.ftdi_txd, dut.ftdi_rxd, bit, timeout_ns=20 * bit)
+    port = SerialPort(dut.ftdi_txd, dut.ftdi_rxd, bit, timeout_ns=200 * bit)
     await ClockCycles(dut.clk_25mhz, 64)
     assert int(dut.led.value) & 1, "the board is still in reset"
     return port
@@ -69,7 +69,9 @@ async def random_programs(dut):
         board = Board(port, MACHINE, memory_bytes=MEMORY_BYTES)
         state = ReferenceState(MACHINE)  # of zeros, as after configuration
         for seed in range(2):
-            program = random_program(np.random.default_rng([seed, 11]), MACHINE, size=20)
+            program = random_program(
+                np.random.default_rng([seed, 11]), MACHINE, size=20, data_bytes=1024
+            )
             assert len(program.dram) <= STREAM
             board.write(0, program.dram)
             board.write(STREAM, program.stream.view(np.uint8).reshape(-1))
@@ -184,7 +186,7 @@ async def silence(dut):
     dut.fire1.value = 1  # held in reset
     Clock(dut.clk_25mhz, CLOCK_NS, unit="ns").start()
     bit = CLOCK_NS * DIVIDER
-    port = SerialPort(dut.ftdi_txd, dut.ftdi_rxd, bit, timeout_ns=20 * bit)
+    port = SerialPort(dut.ftdi_txd, dut.ftdi_rxd, bit, timeout_ns=200 * bit)
 
     def host():
         with pytest.raises(BoardError, match="0 of 5 bytes came"):

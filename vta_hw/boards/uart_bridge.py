@@ -14,7 +14,7 @@ from .word_access import WordAccess
 class UartBridge(wiring.Component):
     """Executes the commands of ``protocol`` that come on ``rx`` and answers them on ``tx``.
 
-    ``divider`` is clock cycles per bit. A word must be read or written within the time of a byte.
+    ``divider`` is clock cycles per bit. A word must be written within the time of a byte.
     Bytes that come while an answer is sent are lost: the host waits for the status. A byte without
     a stop bit, such as a break, ends a command that has not come as a whole, without an answer;
     the next one may follow.
