@@ -77,7 +77,7 @@ def _options(seed: int) -> list[str]:
 
 def _build(text: str, constraints: str, seed: int, progress: Progress) -> dict[str, Any]:
     mapped = map_to(text, FAMILY, top=TOP, inside="", progress=progress)
-    _check_room(mapped.synthesis)
+    check_room(mapped.synthesis)
     progress(f"placing and routing on {DEVICE}")
     with tempfile.TemporaryDirectory(prefix="vta-board-") as name:
         folder = Path(name)
@@ -109,7 +109,7 @@ def _machine_clock(report: Mapping[str, Any]) -> tuple[str, float]:
     return clock, figures["achieved"]
 
 
-def _check_room(synthesis: Synthesis) -> None:
+def check_room(synthesis: Synthesis) -> None:
     total = synthesis.total
     memory = next(m.all for m in synthesis.modules if m.path == "system.memory")
     if total.block_ram > BLOCK_RAMS:

@@ -13,6 +13,7 @@ CELL = "EHXPLLL"
 # Trellis does: without it, an oscillator of 25 MHz gives multiples of 12.5 MHz only.
 LEAST_DETECTOR = 3_125_000
 VCO = range(400_000_000, 800_000_001)
+MOST_OUTPUT = 400_000_000
 DIVIDERS = range(1, 129)
 
 # Inputs without a use here.
@@ -76,7 +77,7 @@ def find_pll(input_hz: int, wanted_hz: int) -> Pll:
     for reference in DIVIDERS:
         if input_hz < LEAST_DETECTOR * reference:
             break
-        feedback = min(wanted_hz * reference // input_hz, DIVIDERS[-1])
+        feedback = min(min(wanted_hz, MOST_OUTPUT) * reference // input_hz, DIVIDERS[-1])
         if not feedback:
             continue
         output = _middle_of_vco(Fraction(input_hz * feedback, reference))
@@ -88,7 +89,7 @@ def find_pll(input_hz: int, wanted_hz: int) -> Pll:
     if best is None:
         raise VtaError(
             f"no clock of {format_hertz(wanted_hz)} from an oscillator of "
-            f"{format_hertz(input_hz)}; a PLL of ECP5 makes 4 MHz to 400 MHz"
+            f"{format_hertz(input_hz)}; a PLL of ECP5 makes 3.125 MHz to 400 MHz"
         )
     return best
 
