@@ -3,7 +3,8 @@
     python tests/cosim/exact.py [--programs 200] [--machines tiny,int4,...] [--parts random,...]
 
 A core is compiled when its turn comes, for half a minute or more, and kept. One line per part,
-machine and memory model; the first difference of each line is shown below it. Status 1 if there was any.
+machine and memory model; the first difference of each line is shown below it. Status 1 if there
+was any.
 """
 
 import argparse
