@@ -35,9 +35,9 @@ from compiler.ir.nodes import (
 from compiler.module import Module, build
 from compiler.pipeline import PASSES, lower
 from compiler.schedule import Schedule, create_schedule
-from simulator.hazards import find_hazards
+from simulator.checker import check
 from vta_isa import Buffer as Memory
-from vta_isa import CompileError, Machine, VtaError, decode_stream, load_machine
+from vta_isa import CompileError, Machine, VtaError, load_machine
 from vta_isa.errors import RuntimeCallError
 from vta_runtime import ReferenceDevice, Runtime
 
@@ -256,8 +256,7 @@ def test_the_machine_computes_the_same_without_races(name: str) -> None:
     assert len(runtime.streams) == 1
     (stream,) = runtime.streams
     assert stream.dram is not None
-    table = decode_stream(stream.words, c.machine)
-    assert find_hazards(table, c.machine, stream.dram) == []
+    assert check(stream.words, c.machine, stream.dram, fresh=True) == []
 
 
 def test_virtual_threads_overlap_loads_with_products() -> None:
