@@ -46,7 +46,7 @@ def test_burst_splitter(machine):
     run_bench("bench_bursts", component, parameters={"machine": machine})
 
 
-@both
+@pytest.mark.parametrize("machine", ["tiny", "odd", "long-bursts"])
 def test_read_port(machine):
     run_bench("bench_read_port", ReadPort(machine_of(machine)), parameters={"machine": machine})
 

@@ -16,4 +16,7 @@ ODD = {
 
 
 def machine_of(name: str) -> Machine:
+    """``odd``; ``long-bursts``, whose reads fill the window of outstanding beats; or a preset."""
+    if name == "long-bursts":
+        return load_machine("tiny").replace(axi={"burst_beats": 64, "outstanding_reads": 8})
     return load_machine(ODD if name == "odd" else name)
