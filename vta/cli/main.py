@@ -15,7 +15,7 @@ FAILURE, MISUSE, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
     name="vta",
-    help="Simulate workloads on the Versatile Tensor Accelerator, and see where the cycles go.",
+    help="Machines of the VTA family: compile for them, simulate, check, and build their hardware.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
