@@ -98,7 +98,7 @@ class Gate(wiring.Component):
         m.d.comb += [
             write.wvalid.eq(Mux(ending, owed[0] != 0, open_w)),
             write.wlast.eq(Mux(ending, owed[0] == 1, self.core_write.wlast)),
-            write.wdata.eq(self.core_write.wdata),
+            write.wdata.eq(Mux(ending, 0, self.core_write.wdata)),
             write.wstrb.eq(Mux(ending, 0, self.core_write.wstrb)),
             self.core_write.bvalid.eq(write.bvalid & ~ending),
             self.core_write.bresp.eq(write.bresp),
