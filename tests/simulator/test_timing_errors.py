@@ -110,13 +110,13 @@ def test_compiled_code_is_kept_in_the_cache_folder(tmp_path) -> None:
 def test_a_cache_folder_that_cannot_be_made_is_done_without(tmp_path, monkeypatch) -> None:
     (tmp_path / "cache").write_text("a file")
     monkeypatch.setenv("VTA_CACHE_DIR", str(tmp_path / "cache"))
-    assert compiled.private_folder() is None
+    assert compiled.private_folder("test", [__file__]) is None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_a_cache_folder_that_others_may_write_is_not_trusted(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("VTA_CACHE_DIR", str(tmp_path))
-    folder = compiled.private_folder()
+    folder = compiled.private_folder("test", [__file__])
     assert folder is not None
     folder.chmod(0o777)
-    assert compiled.private_folder() is None
+    assert compiled.private_folder("test", [__file__]) is None
