@@ -93,6 +93,13 @@ def test_failures_end_in_one_line(vta, build, words, status, message) -> None:
     assert not build
 
 
+def test_without_a_wish_the_clock_is_one_that_is_reached(vta, build) -> None:
+    ended = vta("bitstream", "-c", "tiny", "-o", "out", "--json")  # a machine of 100 MHz
+    data = json.loads(ended.out)
+    assert [float(board.clock_hz) / 1e6 for board in build] == pytest.approx([100, 57], abs=1)
+    assert data["board"]["clock_hz"] == float(build[1].clock_hz) <= 57e6
+
+
 def test_a_folder_that_is_not_empty_is_kept(vta, build, tmp_path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("")
