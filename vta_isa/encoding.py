@@ -4,6 +4,8 @@ A stream is a sequence of 128-bit little-endian words, here (n, 2) uint64 with b
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +19,8 @@ OPCODE_MASK = np.uint64((1 << PREFIX[0].width) - 1)
 PREFIX_LAYOUT = Layout.packed(
     "undefined opcode", INSN_BYTES * 8, INSN_UNIT_BITS, PREFIX, doc="all that can be said of one"
 )
+
+BLOCK_INSNS = 4096  # decoded together: what is in between fits the cache
 
 Stream = bytes | bytearray | memoryview | NDArray[np.generic]
 
@@ -57,17 +61,61 @@ def decode_stream(stream: Stream, machine: Machine) -> NDArray[np.void]:
     """(n,) INSN_DTYPE. Reserved bits are ignored; undefined opcodes keep opcode and flags only."""
     words = as_words(stream)
     table = np.zeros(len(words), dtype=INSN_DTYPE)
-    opcodes = (words[:, 0] & OPCODE_MASK).astype(np.int32)
-    for layout, rows in _by_layout(opcodes, layouts(machine)):
-        for name, slot in layout.slots.items():
-            word, shift = divmod(slot.start, INSN_UNIT_BITS)
-            values = (words[rows, word] >> np.uint64(shift)) & np.uint64(slot.mask)
-            column = values.astype(np.int64)
-            if slot.field.signed:
-                sign = 1 << (slot.field.width - 1)
-                column = (column ^ sign) - sign
-            table[name][rows] = column
+    kinds = layouts(machine)
+    for first in range(0, len(words), BLOCK_INSNS):
+        block = words[first : first + BLOCK_INSNS]
+        records = table[first : first + BLOCK_INSNS]
+        opcodes = (block[:, 0] & OPCODE_MASK).astype(np.intp)
+        units = records.view(np.int32).reshape(len(records), -1)
+        for layout, rows in _by_layout(opcodes, kinds):
+            fields = _extraction(layout)
+            values = block[rows][:, fields.word]
+            values >>= fields.shift
+            values &= fields.mask
+            # Values that fit their field without a sign are nonnegative: 32 bits hold them as they
+            # are, and the upper half of a 64-bit column stays 0.
+            column = values.astype(np.int32)
+            for place, sign in fields.signed:
+                column[:, place] = (column[:, place] ^ sign) - sign
+            filled = np.zeros((len(column), units.shape[1]), dtype=np.int32)
+            filled[:, fields.unit] = column
+            units[rows] = filled
     return table
+
+
+@dataclass(frozen=True)
+class _Extraction:
+    """How the fields of a layout are taken out of words, one array element per field."""
+
+    word: NDArray[np.intp]  # which unit of the instruction holds it
+    shift: NDArray[np.uint64]
+    mask: NDArray[np.uint64]
+    unit: NDArray[np.intp]  # where it goes in a record of 32-bit units
+    signed: tuple[tuple[int, int], ...]  # (place among the fields, sign bit)
+
+
+def _unit_of(name: str) -> int:
+    """The first 32-bit unit of a column of INSN_DTYPE."""
+    assert INSN_DTYPE.fields is not None
+    offset: int = INSN_DTYPE.fields[name][1]
+    return offset // 4
+
+
+@lru_cache(maxsize=256)
+def _extraction(layout: Layout) -> _Extraction:
+    slots = layout.slots.values()
+    assert all(slot.field.width <= 32 for slot in slots)
+    return _Extraction(
+        word=np.array([slot.start // INSN_UNIT_BITS for slot in slots]),
+        shift=np.array([slot.start % INSN_UNIT_BITS for slot in slots], dtype=np.uint64),
+        mask=np.array([slot.mask for slot in slots], dtype=np.uint64),
+        unit=np.array([_unit_of(name) for name in layout.slots]),
+        signed=tuple(
+            (place, 1 << (slot.field.width - 1))
+            for place, slot in enumerate(slots)
+            if slot.field.signed
+        ),
+    )
 
 
 def encode_stream(records: NDArray[np.void], machine: Machine) -> NDArray[np.uint64]:
@@ -117,12 +165,10 @@ def decode_uops(uops: ArrayLike, machine: Machine) -> NDArray[np.int32]:
 
 
 def _by_layout(
-    opcodes: NDArray[np.int32], kinds: Layouts
+    opcodes: NDArray[np.integer], kinds: Layouts
 ) -> Iterator[tuple[Layout, slice | NDArray[np.intp]]]:
     """Each layout that occurs, with the rows that have it (a slice where that is all of them)."""
-    layout_of = [kinds.of(opcode) or PREFIX_LAYOUT for opcode in range(int(OPCODE_MASK) + 1)]
-    distinct = list({id(layout): layout for layout in layout_of}.values())
-    group_of = np.array([[id(d) for d in distinct].index(id(layout)) for layout in layout_of])
+    distinct, group_of = _groups(kinds)
     groups = group_of[opcodes]
     for number, layout in enumerate(distinct):
         rows = np.flatnonzero(groups == number)
@@ -130,6 +176,14 @@ def _by_layout(
             yield layout, slice(None)
         elif rows.size:
             yield layout, rows
+
+
+@lru_cache(maxsize=64)
+def _groups(kinds: Layouts) -> tuple[list[Layout], NDArray[np.intp]]:
+    """The layouts of all opcodes without repetition, and which of them an opcode has."""
+    layout_of = [kinds.of(opcode) or PREFIX_LAYOUT for opcode in range(int(OPCODE_MASK) + 1)]
+    distinct = list({id(layout): layout for layout in layout_of}.values())
+    return distinct, np.array([[id(d) for d in distinct].index(id(layout)) for layout in layout_of])
 
 
 def _check_column(
