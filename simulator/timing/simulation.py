@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -67,7 +68,7 @@ def simulate(
             " bytes; place it at a multiple of that"
         )
     rules = _rules(machine, len(table), insn_address, record_bursts)
-    unit = np.array([_entry_bytes(machine, number) for number in range(layout.BUFFERS)])
+    unit = _entry_bytes(machine)
     words = np.ascontiguousarray(table).view(np.int32)
     insns = np.zeros(len(table) * INSN_FIELDS, dtype=np.int64)
     state = _state(rules, tokens)
@@ -102,8 +103,14 @@ def simulate(
     return Timing(cycles, counters, timeline, (a, b, c, d))
 
 
-def _entry_bytes(machine: Machine, buffer: int) -> int:
-    return machine.entry_bytes(Buffer(buffer)) if buffer in tuple(Buffer) else 0
+@lru_cache(maxsize=64)
+def _entry_bytes(machine: Machine) -> NDArray[np.int64]:
+    """Of every buffer number; 0 for those that are undefined."""
+    sizes = np.zeros(layout.BUFFERS, dtype=np.int64)
+    for buffer in Buffer:
+        sizes[buffer] = machine.entry_bytes(buffer)
+    sizes.flags.writeable = False
+    return sizes
 
 
 def _power_of_two(least: int) -> int:
@@ -241,7 +248,7 @@ def _attribution(state: NDArray[np.int64], cycles: int) -> dict[str, int]:
 
 def _events(insns: int, state: NDArray[np.int64]) -> dict[str, int]:
     """What does not depend on time: instructions, operations, bytes."""
-    value = state.tolist()
+    value = state[: layout.ARRIVAL].tolist()
     count, read = layout.COUNT, value[layout.BYTES : layout.BYTES + layout.BUFFERS]
     insn_bytes = insns * INSN_BYTES
     out_bytes = read[Buffer.OUT]
