@@ -32,14 +32,27 @@ PUSHES = {
 }
 
 
+FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
+
+
+def _flow_table(wiring: dict[tuple[Stage, str], TokenQueue]) -> NDArray[np.bool_]:
+    """``(n, 4) bool``: the queues a stage uses, at 16 times its number + bit i for FLAGS[i]."""
+    table = np.zeros((max(Stage) + 1, 1 << len(FLAGS), len(TokenQueue)), dtype=np.bool_)
+    for (stage, flag), queue in wiring.items():
+        with_flag = np.arange(1 << len(FLAGS)) >> FLAGS.index(flag) & 1 != 0
+        table[stage, with_flag, queue] = True
+    return table.reshape(-1, len(TokenQueue))
+
+
+_POPPED, _PUSHED = _flow_table(POPS), _flow_table(PUSHES)
+
+
 def token_flow(table: NDArray[np.void]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """``(n, 4) bool`` each: the ``TokenQueue``s every instruction pops, and those it pushes."""
-    stage = stages(table)
-    pops, pushes = (np.zeros((len(table), len(TokenQueue)), dtype=np.bool_) for _ in range(2))
-    for flows, wiring in ((pops, POPS), (pushes, PUSHES)):
-        for (owner, flag), queue in wiring.items():
-            flows[:, queue] |= (stage == owner) & (table[flag] != 0)
-    return pops, pushes
+    case = stages(table) << len(FLAGS)
+    for bit, flag in enumerate(FLAGS):
+        case |= (table[flag] != 0).astype(np.int32) << bit
+    return _POPPED[case], _PUSHED[case]
 
 
 def tokens_after(table: NDArray[np.void], tokens: Sequence[int]) -> tuple[int, int, int, int]:
