@@ -19,9 +19,10 @@ from vta_isa.machine import Machine, load_machine
 from . import footprints, layout, ordering
 from .compiled import compiled
 from .dram import SharedDram, shared_dram
-from .findings import Code, Finding
+from .findings import Code, Finding, errors
 from .layout import FAULT, FOOTPRINT_FIELDS, INFO_FIELDS, KIND, TOKENS, Limits
 from .report import DRAM, NO_BOUND, Event, Reporter
+from .result import wrong_result
 
 LIMIT = 20  # findings of each code, by default
 MAX_EVENTS = 4096
@@ -34,14 +35,27 @@ def check(
     dram: NDArray[np.uint8] | bytes | None = None,
     *,
     fresh: bool = False,
+    expected: NDArray[np.uint8] | bytes | None = None,
 ) -> list[Finding]:
     """Everything wrong with one stream; an empty list means that any memory gives its results.
 
     ``stream`` is bytes or an array of 128-bit words, ``dram`` the image it starts from (byte n is
     address n); without it micro-ops are unknown, and what they touch is not checked. ``fresh``:
     nothing ran before, so reading SRAM that the stream has not written is an error, not a warning.
+    ``expected`` is the image there should be afterwards: a stream without errors is then executed,
+    and other bytes are a finding. Raises StreamError where images do not fit together.
     """
-    return Checker(load_machine(machine), fresh=fresh).check(stream, dram)
+    machine = load_machine(machine)
+    before, after = _image(dram), _image(expected)
+    if after is not None and before is None:
+        raise StreamError(
+            "a DRAM image is expected after the launch, but there is none before it; give both"
+        )
+    found = Checker(machine, fresh=fresh).check(stream, before)
+    if before is not None and after is not None and not errors(found):
+        wrong = wrong_result(as_words(stream), machine, before, after)
+        found += [] if wrong is None else [wrong]
+    return found
 
 
 class Checker:

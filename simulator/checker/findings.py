@@ -33,6 +33,7 @@ class Code(StrEnum):
     STORE_UNFINISHED = "store-unfinished"
     LOAD_UNFINISHED = "load-unfinished"
     STREAM_OVERWRITTEN = "stream-overwritten"
+    WRONG_RESULT = "wrong-result"
 
 
 WARNINGS = (Code.UOPS_UNKNOWN, Code.LOAD_UNFINISHED)

@@ -119,3 +119,44 @@ def test_a_run_checks_every_launch(monkeypatch) -> None:
         _, launches = program.run(make_arrays(layer, machine), device)
         assert len(looked) == len(launches) > 0
         looked.clear()
+
+
+def test_expected_result(vta, streams) -> None:
+    """Bytes that are not as expected are an error; those that are, are none."""
+    Path("copy").write_bytes(
+        parse_stream(
+            "load.acc y_size=1 x_size=1 push_next\n"
+            "store.out y_size=1 x_size=1 dram_base=512 pop_prev push_prev\nfinish pop_next\n",
+            load_machine("tiny"),
+        ).tobytes()
+    )
+    before = np.zeros(4096, dtype=np.uint8)
+    before[0] = 7
+    before.tofile("before")
+    ended = vta("check", "copy", "-c", "tiny", "--dram", "before", "--expect", "before")
+    assert ended.status == 1
+    assert ended.out.startswith(
+        "error wrong-result: 1 byte of DRAM in 0x800..0x800 is not as expected; byte 0x800 is 0x07 "
+        "instead of 0x00, and insn 1 (STORE) stores it\n"
+    )
+    before[0x800] = 7
+    before.tofile("after")
+    ended = vta("check", "copy", "-c", "tiny", "--dram", "before", "--expect", "after")
+    assert (ended.status, ended.out.splitlines()[-1]) == (
+        0,
+        "copy: 3 instructions, no errors, no warnings",
+    )
+    changed = np.fromfile("after", dtype=np.uint8)
+    changed[9] = 1
+    changed.tofile("elsewhere")
+    ended = vta("check", "copy", "-c", "tiny", "--dram", "before", "--expect", "elsewhere")
+    assert "byte 0x9 is 0x00 instead of 0x01, and no instruction stores there" in ended.out
+
+
+def test_expected_result_without_or_of_another_size(vta, streams) -> None:
+    ended = vta("check", "good", "-c", "tiny", "--expect", "dram")
+    assert (ended.status, ended.out) == (1, "")
+    assert "there is none before it; give both" in ended.err
+    Path("short").write_bytes(bytes(16))
+    ended = vta("check", "good", "-c", "tiny", "--dram", "dram", "--expect", "short")
+    assert "the expected DRAM image has 16 bytes, the one before the launch 4096" in ended.err

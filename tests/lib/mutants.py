@@ -9,6 +9,7 @@ from token_orders import Outcome, execute
 
 from simulator.checker import Checker, Code, errors
 from simulator.checker.findings import PERSISTENT
+from simulator.checker.result import wrong_result
 from simulator.checks import PADS, check_program
 from simulator.order import token_flow
 from vta_isa.encoding import encode_stream
@@ -61,20 +62,23 @@ class Score:
     )  # the outcome is not always the same
     other: list[int] = field(
         default_factory=lambda: [0, 0]
-    )  # always the same, but not the original's
-    same: list[int] = field(default_factory=lambda: [0, 0])  # nothing changed
+    )  # always the same result, but not the original's
+    by_result: int = 0  # of these: flagged by the bytes they leave in DRAM, by nothing else
+    same: list[int] = field(default_factory=lambda: [0, 0])  # no byte of DRAM changed
     missed: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return "\n".join(
+        lines = [
             f"{label:44} {flagged:6d} of {count:6d} flagged"
             for label, (count, flagged) in {
                 "illegal, refused by every engine": self.illegal,
                 "outcome depends on timing, or never ends": self.uncertain,
-                "another outcome, the same on any timing": self.other,
-                "same outcome": self.same,
+                "another result, the same on any timing": self.other,
+                "same result": self.same,
             }.items()
-        )
+        ]
+        lines.insert(3, f"    {self.by_result} of these by the expected result alone")
+        return "\n".join(lines)
 
 
 def mutants(table: NDArray[np.void], rng: np.random.Generator) -> Iterator[tuple[str, NDArray]]:
@@ -164,7 +168,12 @@ def judge(
         kind = _classify(subject, mutant, original, rng, orders, score)
         kind[0] += 1
         kind[1] += flagged
-        if not flagged and (kind is score.illegal or kind is score.uncertain):
+        if kind is score.other and not flagged:
+            expected = np.frombuffer(original.dram, dtype=np.uint8)
+            flagged = wrong_result(words, subject.machine, subject.dram, expected) is not None
+            score.by_result += flagged
+            kind[1] += flagged
+        if not flagged and kind is not score.same:
             score.missed.append(f"{context} {subject.name}: {what}")
 
 
@@ -190,7 +199,8 @@ def _classify(
         filled = execute(mutant, machine, dram, None, sram=rng)
         if (filled.end, filled.dram) != (first.end, first.dram):
             return score.uncertain
-    return score.other if first.differs(original) else score.same
+    changed = (first.end, first.dram) != (original.end, original.dram)
+    return score.other if changed else score.same
 
 
 def _flag(table: NDArray[np.void], rng: np.random.Generator) -> tuple[int, str]:

@@ -30,6 +30,14 @@ def check_stream(
             help="Nothing ran before: SRAM read but never written is an error, not a warning.",
         ),
     ] = False,
+    expect: Annotated[
+        Path | None,
+        typer.Option(
+            "--expect",
+            metavar="IMAGE",
+            help="DRAM there should be afterwards; the stream is executed if it has no errors.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Find races, deadlocks and stray accesses that some memory timing would bring out.
@@ -45,10 +53,12 @@ def check_stream(
     from .inputs import about
 
     target = load_machine(machine)
-    image = None if dram is None else np.fromfile(dram, dtype=np.uint8)
+    image, after = (
+        None if file is None else np.fromfile(file, dtype=np.uint8) for file in (dram, expect)
+    )
     with about(stream):
         words = as_words(stream.read_bytes())
-        findings = check(words, target, image, fresh=fresh)
+        findings = check(words, target, image, fresh=fresh, expected=after)
     wrong = sum(1 + each.more for each in errors(findings))
     warned = sum(1 + each.more for each in findings) - wrong
     if as_json:
