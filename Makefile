@@ -1,6 +1,7 @@
 # make run        sets up .venv and does the main job: ResNet-18's convolutions, compiled, simulated, checked
 # make test       sets up what the tests need and runs them on all cores
 # make exact      the simulator against the RTL, to the cycle and to the bit; half an hour
+# make docs       builds the documentation site in out/site; warnings and dead links fail
 # make lint types contracts wheel     what CI checks besides the tests
 # make clean      removes what the targets above leave behind, .venv included
 
@@ -19,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test exact lint types contracts wheel clean
+.PHONY: run test exact docs lint types contracts wheel clean
 
 run: $(VENV)/.installed
 	@mkdir -p out
@@ -30,6 +31,10 @@ test: $(VENV)/.installed-dev
 
 exact: $(VENV)/.installed-dev
 	$(BIN)/python tests/cosim/exact.py
+
+# Material's notice about its own future would be taken for a warning of the build.
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
