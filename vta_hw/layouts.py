@@ -24,6 +24,9 @@ class Views:
         self.mem = data.View(struct(layouts.mem), word)
         self.gemm = data.View(struct(layouts.gemm), word)
         self.alu = data.View(struct(layouts.alu), word)
+        self.requantize = (
+            data.View(struct(layouts.requantize), word) if layouts.requantize else None
+        )
         self.opcode = self.mem.opcode
 
     def is_(self, opcode: Opcode) -> Value:

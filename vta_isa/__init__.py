@@ -2,7 +2,7 @@
 
 from .assembly import format_stream, parse_stream
 from .encoding import as_words, decode_stream, decode_uops, encode_stream, encode_uops
-from .enums import AluOp, Buffer, Opcode, Stage, TokenQueue
+from .enums import AluOp, Buffer, FusedOp, LowKind, Opcode, Stage, TokenQueue
 from .errors import (
     AssemblyError,
     CompileError,
@@ -21,12 +21,14 @@ from .insn import (
     UOP_BYTES,
     Layouts,
     alu,
+    alu_operations,
     finish,
     gemm,
     layouts,
     load,
     noop,
     records,
+    requantize,
     stages,
     store,
 )
@@ -50,9 +52,11 @@ __all__ = [
     "DeadlockError",
     "EncodingError",
     "Field",
+    "FusedOp",
     "Launch",
     "Layout",
     "Layouts",
+    "LowKind",
     "Machine",
     "MachineError",
     "Opcode",
@@ -67,6 +71,7 @@ __all__ = [
     "WorkloadError",
     "__version__",
     "alu",
+    "alu_operations",
     "as_words",
     "bit_table",
     "decode_stream",
@@ -86,6 +91,7 @@ __all__ = [
     "preset_names",
     "preset_path",
     "records",
+    "requantize",
     "stages",
     "store",
     "unpack_entries",

@@ -7,18 +7,21 @@ bare name of every 1-bit field that is 1, in any order::
     load.wgt dram_base=weights+2 y_size=1 x_size=8 x_stride=8 push_next
     gemm uop_end=4 iter_out=12 iter_in=1 dst_factor_out=1 pop_prev
     alu.shr use_imm imm=-8 uop_end=1 iter_out=1 iter_in=16
+    alu.requantize shift=8 low_kind=2 high=127 uop_end=1 iter_out=4 iter_in=16 dst_factor_out=16
     finish
     .word 0x0000000000000000_0000000000000005   # any 128 bits
 
 The part after the dot is the buffer of a load or store and the operation of an ALU instruction; a
-number stands for an undefined one. A label in ``dram_base`` is the number of the entry, in entries
-of the instruction's buffer, at its byte address; ``+n`` counts such entries. ``reserved=`` holds
-the bits, in place in the 128-bit word, that no field owns; it is written only where they are not
-0. ``#`` and ``;`` start comments. Numbers are decimal, ``0x…`` or ``0b…``, and may contain ``_``.
+number stands for an undefined one. Fields and operations of extensions (``alu.requantize``, and
+``overwrite`` of a gemm) are there on machines that have them. A label in ``dram_base`` is the
+number of the entry, in entries of the instruction's buffer, at its byte address; ``+n`` counts such
+entries. ``reserved=`` holds the bits, in place in the 128-bit word, that no field owns; it is
+written only where they are not 0. ``#`` and ``;`` start comments. Numbers are decimal, ``0x…`` or
+``0b…``, and may contain ``_``.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -26,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .encoding import Stream, as_words, decode_stream
-from .enums import AluOp, Buffer, Opcode, Stage
+from .enums import Buffer, Opcode, Stage
 from .errors import AssemblyError
-from .insn import FLAGS, INSN_BITS, INSN_DTYPE, INSN_UNIT_BITS, layouts, stages
+from .insn import FLAGS, INSN_BITS, INSN_DTYPE, INSN_UNIT_BITS, alu_operations, layouts, stages
 from .layout import Layout
 from .machine import Machine
 from .suggest import did_you_mean
@@ -43,11 +46,7 @@ _TOKEN = re.compile(r"[^\s,=]+|[,=]")
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|[0-9][0-9_]*)")
 _MNEMONICS = tuple(op.name.lower() for op in Opcode)
 # The field that is written after the dot of the mnemonic, by opcode.
-_SUFFIX: dict[int, tuple[str, type[IntEnum]]] = {
-    Opcode.LOAD: ("buffer", Buffer),
-    Opcode.STORE: ("buffer", Buffer),
-    Opcode.ALU: ("alu_op", AluOp),
-}
+_SUFFIX = {int(Opcode.LOAD): "buffer", int(Opcode.STORE): "buffer", int(Opcode.ALU): "alu_op"}
 
 
 def format_stream(
@@ -91,14 +90,14 @@ def _format_insns(
     for (low, high), record in zip(words.tolist(), table.tolist(), strict=True):
         word = low | high << INSN_UNIT_BITS
         values = dict(zip(names, record, strict=True))
-        layout = kinds.of(values["opcode"])
+        layout = kinds.of(values["opcode"], values["alu_op"])
         if layout is None:
             yield f".word {_hex_word(word)}"
             continue
-        parts = [_mnemonic(values)]
+        parts = [_mnemonic(values, machine)]
         shown = [name for name, slot in layout.slots.items() if values[name] and name != "opcode"]
         if values["opcode"] in _SUFFIX:
-            shown = [name for name in shown if name != _SUFFIX[values["opcode"]][0]]
+            shown = [name for name in shown if name != _SUFFIX[values["opcode"]]]
         flags = [name for name in shown if name in FLAGS]
         for name in [name for name in shown if name not in FLAGS] + flags:
             if layout.slots[name].field.width == 1:
@@ -112,14 +111,19 @@ def _format_insns(
         yield " ".join(parts)
 
 
-def _mnemonic(values: Mapping[str, int]) -> str:
+def _mnemonic(values: Mapping[str, int], machine: Machine) -> str:
     opcode = Opcode(values["opcode"])
     if opcode not in _SUFFIX:
         return opcode.name.lower()
-    name, meaning = _SUFFIX[opcode]
+    name = _SUFFIX[opcode]
     value = values[name]
-    word = {int(member): member.name.lower() for member in meaning}.get(value, value)
+    word = {int(each): each.name.lower() for each in _variants(name, machine)}.get(value, value)
     return f"{opcode.name.lower()}.{word}"
+
+
+def _variants(name: str, machine: Machine) -> Sequence[IntEnum]:
+    """What may stand after the dot: the values of the field `name`."""
+    return alu_operations(machine) if name == "alu_op" else tuple(Buffer)
 
 
 def _address(values: Mapping[str, int], machine: Machine, labels: Labels) -> str:
@@ -228,7 +232,7 @@ class _Parser:
 
     def insn(self, tokens: list[_Token]) -> int:
         opcode, values = self.mnemonic(tokens[0])
-        layout = self.layouts.of(opcode)
+        layout = self.layouts.of(opcode, values.get("alu_op", 0))
         assert layout is not None
         reserved = 0
         settable = [name for name in layout.slots if name not in values]
@@ -276,8 +280,8 @@ class _Parser:
             if dot:
                 raise self.error(token, f"{head} has no variants; write `{head}`")
             return opcode, values
-        name, meaning = _SUFFIX[opcode]
-        words = {member.name.lower(): int(member) for member in meaning}
+        name = _SUFFIX[opcode]
+        words = {each.name.lower(): int(each) for each in _variants(name, self.machine)}
         if tail in words:
             values[name] = words[tail]
         elif tail.isascii() and tail.isdigit():

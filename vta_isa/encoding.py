@@ -10,12 +10,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .enums import FusedOp, Opcode
 from .errors import EncodingError, StreamError
 from .insn import INSN_BYTES, INSN_DTYPE, INSN_UNIT_BITS, PREFIX, Layouts, layouts
 from .layout import Layout
 from .machine import Machine
 
 OPCODE_MASK = np.uint64((1 << PREFIX[0].width) - 1)
+_REQUANTIZE = int(OPCODE_MASK) + 1  # stands for the opcode ALU with a layout of its own
 PREFIX_LAYOUT = Layout.packed(
     "undefined opcode", INSN_BYTES * 8, INSN_UNIT_BITS, PREFIX, doc="all that can be said of one"
 )
@@ -66,6 +68,10 @@ def decode_stream(stream: Stream, machine: Machine) -> NDArray[np.void]:
         block = words[first : first + BLOCK_INSNS]
         records = table[first : first + BLOCK_INSNS]
         opcodes = (block[:, 0] & OPCODE_MASK).astype(np.intp)
+        if kinds.requantize is not None:
+            word, shift = divmod(kinds.alu.slots["alu_op"].start, INSN_UNIT_BITS)
+            mask = np.uint64(kinds.alu.slots["alu_op"].mask)
+            opcodes = _with_requantize(opcodes, block[:, word] >> np.uint64(shift) & mask)
         units = records.view(np.int32).reshape(len(records), -1)
         for layout, rows in _by_layout(opcodes, kinds):
             fields = _extraction(layout)
@@ -128,7 +134,10 @@ def encode_stream(records: NDArray[np.void], machine: Machine) -> NDArray[np.uin
     opcode = PREFIX_LAYOUT.slots["opcode"].field
     opcodes = np.asarray(records["opcode"])
     _check_column(PREFIX_LAYOUT, opcode.name, opcodes, None)
-    for layout, rows in _by_layout(opcodes, layouts(machine)):
+    kinds = layouts(machine)
+    if kinds.requantize is not None:
+        opcodes = _with_requantize(opcodes, records["alu_op"])
+    for layout, rows in _by_layout(opcodes, kinds):
         for name in INSN_DTYPE.names or ():
             values = records[name][rows]
             if name not in layout.slots:
@@ -164,6 +173,14 @@ def decode_uops(uops: ArrayLike, machine: Machine) -> NDArray[np.int32]:
     return np.stack(columns, axis=-1).astype(np.int32)
 
 
+def _with_requantize(
+    opcodes: NDArray[np.integer], alu_ops: NDArray[np.integer]
+) -> NDArray[np.integer]:
+    """The opcodes, with a number of its own for ALU REQUANTIZE."""
+    fused = (opcodes == Opcode.ALU) & (alu_ops == FusedOp.REQUANTIZE)
+    return np.where(fused, _REQUANTIZE, opcodes)
+
+
 def _by_layout(
     opcodes: NDArray[np.integer], kinds: Layouts
 ) -> Iterator[tuple[Layout, slice | NDArray[np.intp]]]:
@@ -181,7 +198,8 @@ def _by_layout(
 @lru_cache(maxsize=64)
 def _groups(kinds: Layouts) -> tuple[list[Layout], NDArray[np.intp]]:
     """The layouts of all opcodes without repetition, and which of them an opcode has."""
-    layout_of = [kinds.of(opcode) or PREFIX_LAYOUT for opcode in range(int(OPCODE_MASK) + 1)]
+    layout_of = [kinds.of(opcode) or PREFIX_LAYOUT for opcode in range(_REQUANTIZE)]
+    layout_of.append(kinds.requantize or PREFIX_LAYOUT)
     distinct = list({id(layout): layout for layout in layout_of}.values())
     return distinct, np.array([[id(d) for d in distinct].index(id(layout)) for layout in layout_of])
 

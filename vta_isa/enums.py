@@ -40,6 +40,23 @@ class AluOp(IntEnum):
     MUL = 4
 
 
+class FusedOp(IntEnum):
+    """Operations of the ALU that extensions add; their numbers follow those of `AluOp`.
+
+    ``REQUANTIZE`` adds a bias, shifts right and clips, all in one pass (docs/extensions.md).
+    """
+
+    REQUANTIZE = 5
+
+
+class LowKind(IntEnum):
+    """How the lower bound of a REQUANTIZE follows from its upper bound ``high``."""
+
+    ZERO = 0  # 0: a ReLU that is clipped
+    NEGATIVE = 1  # -high: symmetric
+    COMPLEMENT = 2  # -high - 1: every value of a two's complement type
+
+
 class Stage(IntEnum):
     """The stages that execute instructions, numbered as the published runtime numbers them."""
 

@@ -27,3 +27,4 @@ class Fault(IntEnum):
     READ_RESPONSE = 7, "the memory answered a read with an error"
     WRITE_RESPONSE = 8, "the memory answered a write with an error"
     INSN_ADDRESS = 9, "the address of the stream is not a multiple of the instruction size"
+    UNDEFINED_GEMM = 10, "a GEMM asks to reset and to overwrite at once"

@@ -4,7 +4,7 @@ Source: published VTA instruction set, revision B. Index widths follow the machi
 everything else is fixed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from .enums import AluOp, Buffer, Opcode, Stage
+from .enums import AluOp, Buffer, FusedOp, LowKind, Opcode, Stage
 from .errors import EncodingError
-from .layout import Field, Layout
+from .layout import Field, Layout, Slot
 from .suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ UOP_BITS = 32
 UOP_BYTES = UOP_BITS // 8
 SRAM_ADDRESS_BITS = 16
 IMMEDIATE_BITS = 16
+SHIFT_BITS = 5  # of REQUANTIZE, which shifts right only
 
 # fmt: off
 PREFIX = (
@@ -76,16 +77,25 @@ class Layouts:
     alu: Layout
     finish: Layout
     uop: Layout
+    requantize: Layout | None = None  # of machines with that extension
 
-    def of(self, opcode: int) -> Layout | None:
-        """The layout of the instructions with this opcode; None where the opcode is undefined."""
+    def __iter__(self) -> Iterator[Layout]:
+        words = (self.mem, self.gemm, self.alu, self.requantize, self.finish, self.uop)
+        return (word for word in words if word is not None)
+
+    def of(self, opcode: int, alu_op: int = 0) -> Layout | None:
+        """The layout of instructions with this opcode; None where the opcode is undefined.
+
+        `alu_op` matters where the opcode is ALU: REQUANTIZE has fields of its own.
+        """
         match opcode:
             case Opcode.LOAD | Opcode.STORE:
                 return self.mem
             case Opcode.GEMM:
                 return self.gemm
             case Opcode.ALU:
-                return self.alu
+                fused = alu_op == FusedOp.REQUANTIZE and self.requantize is not None
+                return self.requantize if fused else self.alu
             case Opcode.FINISH:
                 return self.finish
         return None
@@ -117,6 +127,32 @@ def alu_layout(bits: IndexBits) -> Layout:
         ),
         doc="ALU: combine ACC entries with each other or with a constant",
     )
+
+
+def overwrite_layout(bits: IndexBits) -> Layout:
+    """GEMM of machines with ``extensions.gemm_overwrite``; every one has a bit to spare."""
+    return gemm_layout(bits).extended("GEMM", INSN_UNIT_BITS, (Field("overwrite", 1),))
+
+
+def requantize_layout(bits: IndexBits) -> Layout:
+    """ALU with ``alu_op`` REQUANTIZE, of machines with ``extensions.alu_requantize``.
+
+    Everything that ALU has stays where it is, but for ``src_factor_in``, which makes room, and
+    ``imm``, whose bits but the sign hold ``high``.
+    """
+    word = alu_layout(bits).extended(
+        "REQUANTIZE",
+        INSN_UNIT_BITS,
+        (Field("shift", SHIFT_BITS), Field("low_kind", 2, LowKind)),
+        without=("src_factor_in",),
+        doc="ALU REQUANTIZE: add a bias to ACC entries, shift right, clip",
+    )
+    renamed = {
+        "alu_op": Field("alu_op", 3, FusedOp),
+        "imm": Field("high", IMMEDIATE_BITS - 1, hint="clip by MIN instead"),
+    }
+    slots = (Slot(renamed.get(name, s.field), s.start) for name, s in word.slots.items())
+    return Layout.placed(word.name, word.bits, slots, word.doc)
 
 
 def uop_layout(bits: IndexBits) -> Layout:
@@ -156,21 +192,36 @@ def _factors(operand: str, width: int) -> tuple[Field, Field]:
 
 
 @lru_cache(maxsize=256)
-def layouts_of_index_bits(bits: IndexBits) -> Layouts:
+def layouts_of_index_bits(
+    bits: IndexBits, overwrite: bool = False, requantize: bool = False
+) -> Layouts:
     """Raises LayoutOverflow where these widths do not fit the words."""
-    return Layouts(MEM, gemm_layout(bits), alu_layout(bits), FINISH, uop_layout(bits))
+    return Layouts(
+        mem=MEM,
+        gemm=overwrite_layout(bits) if overwrite else gemm_layout(bits),
+        alu=alu_layout(bits),
+        finish=FINISH,
+        uop=uop_layout(bits),
+        requantize=requantize_layout(bits) if requantize else None,
+    )
 
 
 def layouts(machine: "Machine") -> Layouts:
     """The words of `machine`'s instruction set."""
-    return layouts_of_index_bits(machine.all_index_bits)
+    added = machine.extensions
+    return layouts_of_index_bits(machine.all_index_bits, added.gemm_overwrite, added.alu_requantize)
+
+
+def alu_operations(machine: "Machine") -> tuple[AluOp | FusedOp, ...]:
+    """Every operation that ``alu_op`` may name on `machine`."""
+    return (*AluOp, *(FusedOp if machine.extensions.alu_requantize else ()))
 
 
 def _record_dtype() -> np.dtype[np.void]:
     """Every field of every instruction once, in the order of the layouts."""
     widths = IndexBits(1, 1, 1, 1)
     names: dict[str, str] = {}
-    for layout in (MEM, gemm_layout(widths), alu_layout(widths)):
+    for layout in (MEM, overwrite_layout(widths), alu_layout(widths), requantize_layout(widths)):
         for name, slot in layout.slots.items():
             # 32 unsigned bits do not fit a signed 32-bit column.
             names[name] = "<i8" if slot.field.width >= 32 else "<i4"
@@ -252,13 +303,18 @@ def gemm(
     src: tuple[int, int] = (0, 0),
     wgt: tuple[int, int] = (0, 0),
     reset: bool = False,
+    overwrite: bool = False,
     **flags: Unpack[Flags],
 ) -> Insn:
-    """GEMM over uops begin..end (exclusive); `iters` and the factors are (outer, inner)."""
+    """GEMM over uops begin..end (exclusive); `iters` and the factors are (outer, inner).
+
+    With `overwrite`, an extension, sums replace what ACC holds; not together with `reset`.
+    """
     return _insn(
         Opcode.GEMM,
         flags,
         reset=reset,
+        overwrite=overwrite,
         uop_begin=uops[0],
         uop_end=uops[1],
         iter_out=iters[0],
@@ -297,6 +353,40 @@ def alu(
         alu_op=op,
         use_imm=imm is not None,
         imm=imm or 0,
+    )
+
+
+def requantize(
+    *,
+    uops: tuple[int, int],
+    iters: tuple[int, int] = (1, 1),
+    dst: tuple[int, int] = (0, 0),
+    bias: int | None = None,
+    shift: int = 0,
+    low: LowKind,
+    high: int,
+    **flags: Unpack[Flags],
+) -> Insn:
+    """ALU REQUANTIZE, an extension: ``ACC = min(max((ACC + bias) >> shift, low), high)``.
+
+    One entry of bias for each outer iteration: that of the first uop's src, `bias` entries apart;
+    none where `bias` is None. The bounds are `high` and what `low` makes of it.
+    """
+    return _insn(
+        Opcode.ALU,
+        flags,
+        uop_begin=uops[0],
+        uop_end=uops[1],
+        iter_out=iters[0],
+        iter_in=iters[1],
+        dst_factor_out=dst[0],
+        dst_factor_in=dst[1],
+        src_factor_out=bias or 0,
+        shift=shift,
+        low_kind=low,
+        alu_op=FusedOp.REQUANTIZE,
+        use_imm=bias is None,
+        high=high,
     )
 
 

@@ -5,7 +5,7 @@ and from one packing rule, so a machine with other index widths gets other posit
 code.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -113,6 +113,48 @@ class Layout:
         if position < bits:
             placed.append(Reserved(bits - position))
         return cls(name, bits, tuple(placed), doc)
+
+    @classmethod
+    def placed(cls, name: str, bits: int, slots: Iterable[Slot], doc: str = "") -> "Layout":
+        """Fields at bits already chosen; the bits between them are reserved."""
+        parts: list[Field | Reserved] = []
+        position = 0
+        for slot in sorted(slots, key=lambda slot: slot.start):
+            if slot.start > position:
+                parts.append(Reserved(slot.start - position))
+            parts.append(slot.field)
+            position = slot.end
+        if position < bits:
+            parts.append(Reserved(bits - position))
+        return cls(name, bits, tuple(parts), doc)
+
+    def extended(
+        self,
+        name: str,
+        unit_bits: int,
+        fields: Iterable[Field],
+        *,
+        without: Collection[str] = (),
+        doc: str = "",
+    ) -> "Layout":
+        """This word with more `fields` in free bits: reserved ones and those of fields `without`.
+
+        Each takes the lowest free bits that are wide enough and cross no multiple of `unit_bits`;
+        no other field moves. There have to be such bits.
+        """
+        slots = [slot for slot in self.slots.values() if slot.field.name not in without]
+        for field in fields:
+            owned = sum(slot.mask << slot.start for slot in slots)
+            starts = (
+                start
+                for start in range(self.bits - field.width + 1)
+                if start // unit_bits == (start + field.width - 1) // unit_bits
+                and not (owned >> start) & ((1 << field.width) - 1)
+            )
+            start = next(starts, None)
+            assert start is not None, f"{name}: no room for {field.name}"
+            slots.append(Slot(field, start))
+        return Layout.placed(name, self.bits, slots, doc or self.doc)
 
     def __iter__(self) -> Iterator[tuple[int, Field | Reserved]]:
         """(first bit, field or reserved bits), from bit 0 upwards without gaps."""

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, ModelWrapValidatorHandler, ValidationError, model_validator
@@ -15,7 +15,7 @@ from .description import merge, read_description
 from .enums import Buffer
 from .errors import MachineError
 from .insn import UOP_BITS, IndexBits
-from .sections import Alu, Axi, Gemm, Hertz, Memory, Queues, Section, Sram, Types
+from .sections import Alu, Axi, Extensions, Gemm, Hertz, Memory, Queues, Section, Sram, Types
 from .suggest import did_you_mean
 
 _ACC_8BIT_BITS = 8  # of the accumulators that LOAD ACC_8BIT widens
@@ -35,8 +35,11 @@ class Machine(Section):
     axi: Axi = Axi()
     queues: Queues = Queues()
     alu: Alu = Alu()
+    extensions: Extensions = Extensions()
     memory: Memory = Memory()
     clock: Hertz = Field(default=100_000_000, description="hertz, for reports in seconds")
+
+    added: ClassVar[frozenset[str]] = frozenset({"extensions"})
 
     @model_validator(mode="wrap")
     @classmethod

@@ -5,9 +5,16 @@ Every key has a default: together they are the published default machine.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from .suggest import did_you_mean
 from .units import BYTES, HERTZ, format_bytes, parse_quantity
@@ -75,9 +82,23 @@ OutType     = Annotated[Literal["int2", "int4", "int8", "int16", "int32"],
 
 
 class Section(BaseModel):
-    """Frozen, and without keys nobody reads."""
+    """Frozen, and without keys nobody reads.
+
+    ``added`` are the keys that descriptions written before did not have. While such a key has its
+    default it is left out of what is printed and hashed, so a machine keeps its hash.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    added: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="wrap")
+    def _without_unused_additions(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        dumped: dict[str, Any] = handler(self)
+        for key in self.added:
+            if getattr(self, key) == type(self).model_fields[key].default:
+                dumped.pop(key, None)
+        return dumped
 
 
 class Gemm(Section):
@@ -128,6 +149,17 @@ class Alu(Section):
     """The tensor ALU."""
 
     tensor_interval: Interval = Field(default=2, description="cycles per tensor-tensor operation")
+
+
+class Extensions(Section):
+    """What goes beyond the published instruction set (docs/extensions.md)."""
+
+    gemm_overwrite: bool = Field(
+        default=False, description="GEMM can write its sums instead of adding them to ACC"
+    )
+    alu_requantize: bool = Field(
+        default=False, description="the ALU can add a bias, shift and clip in one pass"
+    )
 
 
 class Memory(Section):

@@ -11,7 +11,7 @@ from .machine import Machine
 class BitRow:
     """One field, or one run of reserved bits, of one word."""
 
-    word: str  # MEM, GEMM, ALU, FINISH, UOP
+    word: str  # MEM, GEMM, ALU, REQUANTIZE, FINISH, UOP
     field: str  # empty for reserved bits
     first_bit: int
     last_bit: int
@@ -32,8 +32,7 @@ class BitRow:
 def bit_table(machine: Machine) -> list[BitRow]:
     """Every bit of every word, lowest bit first, no bit left out."""
     kinds = layouts(machine)
-    words = (kinds.mem, kinds.gemm, kinds.alu, kinds.finish, kinds.uop)
-    return [row for layout in words for row in layout_rows(layout)]
+    return [row for layout in kinds for row in layout_rows(layout)]
 
 
 def layout_rows(layout: Layout) -> list[BitRow]:

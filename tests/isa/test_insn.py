@@ -65,6 +65,7 @@ def test_records_hold_every_field_of_every_instruction() -> None:
         *("y_pad_before", "y_pad_after", "x_pad_before", "x_pad_after"),
         *("reset", "uop_begin", "uop_end", "iter_out", "iter_in"),
         *("dst_factor_out", "dst_factor_in", "src_factor_out", "src_factor_in"),
-        *("wgt_factor_out", "wgt_factor_in", "alu_op", "use_imm", "imm"),
+        *("wgt_factor_out", "wgt_factor_in", "overwrite", "alu_op", "use_imm", "imm"),
+        *("high", "shift", "low_kind"),
     )
     assert all(INSN_DTYPE[n] == ("<i8" if n == "dram_base" else "<i4") for n in INSN_DTYPE.names)

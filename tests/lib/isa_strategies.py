@@ -5,7 +5,16 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from vta_isa import INSN_DTYPE, Machine, MachineError, Opcode, layouts, load_machine
+from vta_isa import (
+    INSN_DTYPE,
+    AluOp,
+    FusedOp,
+    Machine,
+    MachineError,
+    Opcode,
+    layouts,
+    load_machine,
+)
 from vta_isa.layout import Layout
 
 OPERAND_TYPES = ("int2", "int4", "int8", "int16")
@@ -46,8 +55,14 @@ def tables(draw: st.DrawFn, machine: Machine, max_insns: int = 8) -> NDArray[np.
     rows = []
     for _ in range(draw(st.integers(0, max_insns))):
         opcode = draw(st.sampled_from(list(Opcode)))
-        layout = layouts(machine).of(opcode)
+        fused = machine.extensions.alu_requantize and draw(st.booleans())
+        alu_op = int(FusedOp.REQUANTIZE) if fused and opcode == Opcode.ALU else 0
+        layout = layouts(machine).of(opcode, alu_op)
         row = {name: draw(field_values(layout, name)) for name in layout.slots}
+        if alu_op:
+            row["alu_op"] = alu_op
+        elif row.get("alu_op") == FusedOp.REQUANTIZE and machine.extensions.alu_requantize:
+            row["alu_op"] = int(AluOp.ADD)  # of the other layout
         rows.append(row | {"opcode": int(opcode)})
     table = np.zeros(len(rows), dtype=INSN_DTYPE)
     for number, row in enumerate(rows):

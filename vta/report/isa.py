@@ -10,7 +10,7 @@ from vta_isa import Field, Layout, Machine, layouts
 
 def tables(machine: Machine) -> Iterator[Table]:
     """One table per layout: bits, field, unit, values."""
-    for layout in _layouts(machine):
+    for layout in layouts(machine):
         title = f"{layout.doc}  ({layout.bits} bits, {machine.name})"
         table = Table(title=title, box=box.SIMPLE_HEAD)
         table.add_column("bits", justify="right", no_wrap=True)
@@ -31,13 +31,8 @@ def as_json(machine: Machine) -> dict[str, object]:
     """The same, in plain data."""
     return {
         "machine": {"name": machine.name, "hash": machine.hash},
-        "layouts": [_layout(layout) for layout in _layouts(machine)],
+        "layouts": [_layout(layout) for layout in layouts(machine)],
     }
-
-
-def _layouts(machine: Machine) -> tuple[Layout, ...]:
-    every = layouts(machine)
-    return every.mem, every.gemm, every.alu, every.finish, every.uop
 
 
 def _layout(layout: Layout) -> dict[str, object]:
