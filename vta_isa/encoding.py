@@ -67,7 +67,7 @@ def decode_stream(stream: Stream, machine: Machine) -> NDArray[np.void]:
     for first in range(0, len(words), BLOCK_INSNS):
         block = words[first : first + BLOCK_INSNS]
         records = table[first : first + BLOCK_INSNS]
-        opcodes = (block[:, 0] & OPCODE_MASK).astype(np.intp)
+        opcodes: NDArray[np.integer] = (block[:, 0] & OPCODE_MASK).astype(np.intp)
         if kinds.requantize is not None:
             word, shift = divmod(kinds.alu.slots["alu_op"].start, INSN_UNIT_BITS)
             mask = np.uint64(kinds.alu.slots["alu_op"].mask)
