@@ -1,7 +1,7 @@
 """The engine compiled by numba, from the same source that runs uncompiled, and where it is kept.
 
 numba is imported on first use: it takes longer than many a simulation. The compiled code is kept in
-the cache folder of the kernels (``VTA_CACHE_DIR``), never beside the source, which may be
+the cache folder (``VTA_CACHE_DIR``), never beside the source, which may be
 read-only. numba looks at the time stamp of one file only, so the folder's name holds a hash of
 every file the code is made from. Where the folder cannot be used, the engine is compiled once per
 process.
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vta_isa import microarch
+from vta_isa.cache import cache_folder, is_private, used
 
 from . import decode, engine, layout
 
@@ -54,15 +55,13 @@ def private_folder(name: str, sources: Sequence[str]) -> Path | None:
 
     Code is executed from it, so nobody else may put any there.
     """
-    from ..kernels.cache import cache_folder  # imports llvmlite, which numba needs anyway
-
     digest = hashlib.sha256(b"".join(Path(file).read_bytes() for file in sources))
     try:
         folder = cache_folder() / f"{name}-{digest.hexdigest()[:16]}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
+        if not is_private(folder) or not os.access(folder, os.W_OK):
+            return None
     except (OSError, RuntimeError):  # RuntimeError: there is no home folder
         return None
-    if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
-        return None
-    return folder if os.access(folder, os.W_OK) else None
+    used(folder)
+    return folder

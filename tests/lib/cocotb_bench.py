@@ -24,6 +24,7 @@ from amaranth.back import verilog
 from amaranth.lib import wiring
 
 from vta_hw.verilated import build as library_build
+from vta_isa.cache import prune, used
 
 BENCHES = Path(__file__).parents[1] / "cocotb"
 PARAMETERS = "VTA_BENCH_PARAMETERS"  # a bench reads them with support.parameters()
@@ -160,9 +161,11 @@ def _built(text: str, top: str) -> Path:
     tools = _tools()
     key = hashlib.sha256(f"{tools} {top} {text}".encode()).hexdigest()[:32]
     made = cache / f"cocotb-{key}"
+    runtime = cache / f"cocotb-runtime-{hashlib.sha256(tools.encode()).hexdigest()[:32]}"
+    for folder in (made, runtime):
+        used(folder)
     if made.exists():
         return made
-    runtime = cache / f"cocotb-runtime-{hashlib.sha256(tools.encode()).hexdigest()[:32]}"
     with tempfile.TemporaryDirectory(prefix=".build-", dir=cache) as folder:
         build = Path(folder) / "sim"
         build.mkdir()
@@ -184,6 +187,7 @@ def _built(text: str, top: str) -> Path:
             kept = build
         with contextlib.suppress(OSError):  # another process was faster
             os.replace(kept, made)
+    prune()
     return made
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.kernels.cache import cache_folder, cached
+from simulator.kernels.cache import cached
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,22 +71,6 @@ def test_no_half_written_files_stay_behind(folder, monkeypatch):
     monkeypatch.setattr(os, "replace", full_disk)
     assert cached("key", lambda: b"code") == b"code"
     assert not list((folder / "kernels").iterdir())
-
-
-def test_the_folder_is_the_variable_then_the_platform(monkeypatch, tmp_path):
-    assert cache_folder() == tmp_path / "cache"
-    monkeypatch.delenv("VTA_CACHE_DIR")
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg" / "vta-sdk"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "vta-sdk"
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert cache_folder() == tmp_path / "Library" / "Caches" / "vta-sdk"
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert cache_folder() == tmp_path / "local" / "vta-sdk"
 
 
 RUN = """

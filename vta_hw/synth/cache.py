@@ -2,27 +2,11 @@
 
 import hashlib
 import json
-import os
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-CACHE_VARIABLE = "VTA_CACHE_DIR"
-
-
-def cache_folder() -> Path:
-    """``VTA_CACHE_DIR``, or ``vta-sdk`` in the platform's place for caches: as the simulator's."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        base = Path(chosen)
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or "~/AppData/Local") / "vta-sdk"
-    elif sys.platform == "darwin":
-        base = Path("~/Library/Caches/vta-sdk")
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "vta-sdk"
-    return base.expanduser() / "synth"
+from vta_isa.cache import cache_folder, prune, used, write_whole
 
 
 def cached(key: tuple[str, ...], produce: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -32,25 +16,23 @@ def cached(key: tuple[str, ...], produce: Callable[[], dict[str, Any]]) -> dict[
     """
     digest = hashlib.sha256("\0".join(key).encode()).hexdigest()
     try:
-        path = cache_folder() / f"{digest}.json"
-        return json.loads(path.read_text())
+        path = _folder() / f"{digest}.json"
+        found: dict[str, Any] = json.loads(path.read_text())
     except (OSError, RuntimeError, ValueError):  # RuntimeError: there is no home folder
         made = produce()
+    else:
+        used(path)
+        return found
     try:
-        _write(cache_folder() / f"{digest}.json", json.dumps(made))
+        folder = _folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / f"{digest}.json", json.dumps(made).encode())
     except (OSError, RuntimeError):
         pass
+    else:
+        prune()
     return made
 
 
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all: another process may write the same file at the same time."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        os.replace(name, path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+def _folder() -> Path:
+    return cache_folder() / "synth"

