@@ -78,15 +78,19 @@ def lower(
         yield f"{loaded.name}: {layer.name}", text
 
 
-def compile_layer(layer: Layer, machine: Machine, vthreads: bool) -> CompiledLayer:
+def compile_layer(layer: Layer, machine: Machine, vthreads: bool) -> "CompiledOperator":
     """The program of ``layer``; with ``vthreads`` its loads, products and stores overlap.
 
     Raises ``WorkloadError`` where no tile of the layer fits the machine.
     """
+    return compile_operator(operator(layer, machine, vthreads), machine)
+
+
+def compile_operator(mapped: "Operator", machine: Machine) -> "CompiledOperator":
+    """The program of an operator that ``operator`` has mapped onto ``machine``."""
     from compiler.module import build
 
-    mapped = operator(layer, machine, vthreads)
-    return _Compiled(mapped, build(mapped.schedule, machine))
+    return CompiledOperator(mapped, build(mapped.schedule, machine))
 
 
 def lower_layer(layer: Layer, machine: Machine, emit: str, vthreads: bool) -> str:
@@ -101,23 +105,21 @@ def lower_layer(layer: Layer, machine: Machine, emit: str, vthreads: bool) -> st
         case "schedule":
             return f"# {mapped.plan}\n{mapped.schedule.trace()}\n\n{mapped.schedule}"
         case "stream":
-            return _streams(_Compiled(mapped, build(mapped.schedule, machine)), layer)
+            return _streams(compile_operator(mapped, machine), layer)
     return build(mapped.schedule, machine).text(emit)
 
 
 def launched_streams(layer: Layer, machine: Machine, vthreads: bool) -> list[Stream]:
     """What ``layer`` launches on its own data: each stream, and the DRAM it begins with."""
-    from compiler.module import build
-
-    mapped = operator(layer, machine, vthreads)
+    compiled = compile_layer(layer, machine, vthreads)
     # A later launch may depend on what an earlier one computed, so function stays on.
     runtime = Runtime(SimulatorDevice(machine, timing=False), keep_memory=True)
-    _Compiled(mapped, build(mapped.schedule, machine)).run_on(runtime, make_arrays(layer, machine))
+    compiled.run_on(runtime, make_arrays(layer, machine))
     return runtime.streams
 
 
 @dataclass(frozen=True)
-class _Compiled:
+class CompiledOperator:
     """An operator and its native code: the ``CompiledLayer`` there is."""
 
     operator: "Operator"
@@ -146,7 +148,7 @@ def _device(name: str, machine: Machine) -> Device:
     return SimulatorDevice(machine)
 
 
-def _streams(program: _Compiled, layer: Layer) -> str:
+def _streams(program: CompiledOperator, layer: Layer) -> str:
     """The assembly of every launch, from a run that neither computes nor keeps time."""
     machine = program.module.machine
     device = SimulatorDevice(machine, timing=False, function=False)

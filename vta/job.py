@@ -173,7 +173,7 @@ def _run_layer(
     compiled = time.perf_counter()
     output, launches = program.run(arrays, device)
     end = time.perf_counter()
-    _compare(output, expected, device)
+    check_output(output, expected, device)
     limits = bound(layer, machine)
     return LayerReport(
         name=layer.name,
@@ -192,7 +192,8 @@ def _run_layer(
     )
 
 
-def _compare(output: NDArray[np.integer], expected: NDArray[np.integer], device: str) -> None:
+def check_output(output: NDArray[np.integer], expected: NDArray[np.integer], device: str) -> None:
+    """Raise ``WrongResult`` with the first element that is not as expected."""
     if output.shape != expected.shape:
         raise WrongResult(
             f"the {device} gave an output of shape {output.shape}, expected {expected.shape}"
