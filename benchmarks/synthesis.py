@@ -13,64 +13,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from amaranth.hdl import Module, Signal, signed
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
-
 from vta_hw.core import Core
 from vta_hw.gemm import GemmCore
-from vta_hw.packed_multiply import PackedMultiply
 from vta_hw.synth import FAMILIES, route, synthesize
 from vta_hw.top import Accelerator
 from vta_isa.machine import load_machine
 
 ECP5_SEEDS = (1, 2, 3)
 ROW = "{:18} {:6} {:>8} {:>8} {:>8} {:>6} {:>10} {:>6}  {}"
-
-
-class PackedArray(wiring.Component):
-    """What ``GemmCore`` does for one row of bytes, with two products in every multiplier."""
-
-    def __init__(self, size: int):
-        self.size = size
-        super().__init__(
-            {
-                "inp": In(signed(8)).array(size),
-                "wgt": In(signed(8)).array(size, size),
-                "sums": Out(signed(32)).array(size),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        for column in range(0, self.size, 2):
-            pairs = []
-            for row in range(self.size):
-                m.submodules[f"pair_{column}_{row}"] = pair = PackedMultiply(8, 8)
-                m.d.comb += [
-                    pair.x.eq(self.inp[row]),
-                    pair.y_low.eq(self.wgt[column][row]),
-                    pair.y_high.eq(self.wgt[column + 1][row]),
-                ]
-                pairs.append(pair)
-            m.d.comb += [
-                self.sums[column].eq(_sum(m, [pair.low for pair in pairs])),
-                self.sums[column + 1].eq(_sum(m, [pair.high for pair in pairs])),
-            ]
-        return m
-
-
-def _sum(m: Module, terms: list):
-    """An adder tree with a register behind every two levels, as in ``vta_hw.gemm``."""
-    while len(terms) > 1:
-        wider = []
-        for first in range(0, len(terms), 4):
-            total = Signal(signed(len(terms[0]) + 2))
-            a, b, c, d = terms[first : first + 4]
-            m.d.sync += total.eq((a + b) + (c + d))
-            wider.append(total)
-        terms = wider
-    return terms[0]
 
 
 @dataclass(frozen=True)
@@ -112,11 +62,14 @@ def _routed(name: str, component, seed: int, held_to: str) -> Row:
 
 def _jobs() -> dict[str, Callable[[], Row]]:
     """What to measure, by name."""
-    default, ecp5 = load_machine("default"), load_machine("ecp5")
+    default, packed, ecp5 = map(load_machine, ("default", "zynq7020", "ecp5"))
     jobs = {
         "machine": lambda: _synthesized("machine", Accelerator(default), "xc7", "at most 20 k LUT"),
+        "packed machine": lambda: _synthesized(
+            "packed machine", Accelerator(packed), "xc7", "20 k LUT, 134 DSP"
+        ),
         "array": lambda: _synthesized("array", GemmCore(default), "xc7", "256 DSP"),
-        "packed array": lambda: _synthesized("packed array", PackedArray(16), "xc7", "128 DSP"),
+        "packed array": lambda: _synthesized("packed array", GemmCore(packed), "xc7", "128 DSP"),
     }
     for seed in ECP5_SEEDS:
         name = f"ecp5 seed {seed}"

@@ -4,6 +4,8 @@ from amaranth.hdl import Const, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from vta_isa.packing import packed_bits
+
 
 class PackedMultiply(wiring.Component):
     """``low`` = ``x`` × ``y_low`` and ``high`` = ``x`` × ``y_high``, all signed, in full precision.
@@ -29,7 +31,7 @@ class PackedMultiply(wiring.Component):
         self.x_bits = x_bits
         self.y_bits = y_bits
         self.product_bits = x_bits + y_bits
-        self.packed_bits = self.product_bits + y_bits + 1
+        self.packed_bits = packed_bits(x_bits, y_bits)
         super().__init__(
             {
                 "x": In(signed(x_bits)),
@@ -43,9 +45,15 @@ class PackedMultiply(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         k = self.product_bits
-        packed = Signal(signed(self.packed_bits))
         sum_ = Signal(signed(2 * k))
-        m.d.comb += packed.eq((self.y_high << k) + self.y_low)
-        m.d.sync += sum_.eq(packed * self.x + Const(1 << (k - 1), signed(k + 1)))
+        factor = packed(m, self.y_high, self.y_low, k)
+        m.d.sync += sum_.eq(factor * self.x + Const(1 << (k - 1), signed(k + 1)))
         m.d.comb += [self.high.eq(sum_[k:]), self.low.eq(sum_[:k] ^ (1 << (k - 1)))]
         return m
+
+
+def packed(m: Module, y_high, y_low, distance: int) -> Signal:
+    """Both factors in one, ``y_high`` ``distance`` bits further up: the pre-adder of a DSP48."""
+    factor = Signal(signed(distance + len(y_high) + 1))
+    m.d.comb += factor.eq((y_high << distance) + y_low)
+    return factor

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
-from . import encodable
+from . import encodable, packing
 from .description import merge, read_description
 from .enums import Buffer
 from .errors import MachineError
@@ -50,7 +50,7 @@ class Machine(Section):
             machine = handler(data)
         except ValidationError as error:
             raise _machine_error([_describe(e["loc"], e) for e in error.errors()]) from None
-        if found := encodable.problems(machine):
+        if found := [*encodable.problems(machine), *packing.problems(machine)]:
             raise _machine_error(found)
         return machine
 

@@ -69,6 +69,7 @@ Outstanding = Annotated[int, BeforeValidator(Whole(1, 256))]
 QueueDepth  = Annotated[int, BeforeValidator(Whole(1, 2**16))]
 Interval    = Annotated[int, BeforeValidator(Whole(1, 16))]
 Latency     = Annotated[int, BeforeValidator(Whole(1, 2**16))]
+Packing     = Annotated[int, BeforeValidator(Whole(1, 2))]
 Seed        = Annotated[int, BeforeValidator(Whole(0, 2**32 - 1))]
 Hertz       = Annotated[int, BeforeValidator(Whole(1, 10**11, units=HERTZ))]
 
@@ -104,11 +105,14 @@ class Section(BaseModel):
 class Gemm(Section):
     """The matrix product one cycle does: (batch, block_in) x (block_in, block_out)."""
 
+    added: ClassVar[frozenset[str]] = frozenset({"packing"})
+
     batch: Extent = Field(default=1, description="rows of an INP, ACC and OUT entry")
     block_in: Extent = Field(default=16, description="columns of an INP and of a WGT entry")
     block_out: Extent = Field(
         default=16, description="columns of an ACC and OUT entry, rows of a WGT entry"
     )
+    packing: Packing = Field(default=1, description="products per multiplier of the hardware")
 
 
 class Types(Section):

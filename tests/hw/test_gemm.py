@@ -18,13 +18,33 @@ MACHINES = [
     {"gemm": {"block_in": 2, "block_out": 4}, "types": {"inp": "int16", "out": "int16"}},
     {"gemm": {"block_in": 2, "block_out": 4}, "types": {"acc": "int16", "out": "int8"}},
 ]
+PACKED = [
+    {"gemm": {"block_in": 16, "block_out": 2, "packing": 2}},
+    {"gemm": {"batch": 2, "block_in": 1, "block_out": 4, "packing": 2}},
+    {"gemm": {"batch": 2, "block_in": 2, "block_out": 1, "packing": 2}},
+    {"gemm": {"block_in": 8, "packing": 2}, "types": {"inp": "int4", "wgt": "int4"}},
+    {"gemm": {"batch": 2, "block_in": 32, "block_out": 2, "packing": 2}, "types": {"wgt": "int2"}},
+    {
+        "gemm": {"block_in": 4, "block_out": 4, "packing": 2},
+        "types": {"inp": "int16", "wgt": "int4"},
+    },
+    # WGT is shared: two int16 beside each other are too wide, two int4 are not.
+    {
+        "gemm": {"batch": 4, "block_in": 4, "block_out": 1, "packing": 2},
+        "types": {"inp": "int4", "wgt": "int16"},
+    },
+    {
+        "gemm": {"block_in": 64, "block_out": 2, "packing": 2},
+        "types": {"inp": "int2", "wgt": "int2"},
+    },
+]
 
 
 def word(scalars, buffer, machine):
     return int.from_bytes(pack_entries(scalars, buffer, machine).tobytes(), "little")
 
 
-@pytest.mark.parametrize("description", MACHINES, ids=str)
+@pytest.mark.parametrize("description", MACHINES + PACKED, ids=str)
 def test_products_come_out_after_the_latency_one_per_cycle(description):
     machine = load_machine({**description, "sram": SMALL})
     rng = np.random.default_rng(5)

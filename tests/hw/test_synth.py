@@ -5,14 +5,13 @@ import importlib.metadata
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from vta_hw import synth
 from vta_hw.gemm import GemmCore
-from vta_hw.packed_multiply import PackedMultiply
 from vta_hw.synth import FAMILIES, Area, SynthesisError
 from vta_hw.synth.families import XC7
 from vta_hw.synth.tools import run_yosys
@@ -56,34 +55,6 @@ class Remember(wiring.Component):
         return m
 
 
-class PackedArray(wiring.Component):
-    """Products of ``size`` scalars with as many columns of ``size`` scalars, two per multiplier."""
-
-    def __init__(self, size: int):
-        self.size = size
-        super().__init__(
-            {
-                "inp": In(signed(8)).array(size),
-                "wgt": In(signed(8)).array(size, size),
-                "products": Out(signed(16)).array(size, size),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        for column in range(0, self.size, 2):
-            for row in range(self.size):
-                m.submodules[f"pair_{column}_{row}"] = pair = PackedMultiply(8, 8)
-                m.d.comb += [
-                    pair.x.eq(self.inp[row]),
-                    pair.y_low.eq(self.wgt[column][row]),
-                    pair.y_high.eq(self.wgt[column + 1][row]),
-                    self.products[column][row].eq(pair.low),
-                    self.products[column + 1][row].eq(pair.high),
-                ]
-        return m
-
-
 class Nested(wiring.Component):
     """A 4-bit counter in a module in a module, and a register of 3 bits beside it."""
 
@@ -113,10 +84,12 @@ def test_array_takes_one_dsp_per_product(family: str) -> None:
     assert sum((module.own for module in figures.modules), Area()) == figures.total
 
 
-def test_two_products_share_a_dsp48_and_take_no_adders() -> None:
-    figures = synth.synthesize(PackedArray(4), XC7, top="packed")
-    assert figures.total.dsp == 8
-    assert figures.cells.keys() <= {"DSP48E1", "INV"}
+def test_two_products_share_a_dsp48_and_cost_no_logic() -> None:
+    tiny = load_machine("tiny").replace(gemm={"block_in": 16, "block_out": 2})
+    machines = [tiny.replace(gemm={"packing": packing}) for packing in (1, 2)]
+    single, packed = (synth.synthesize(GemmCore(m), XC7, top="gemm").total for m in machines)
+    assert (single.dsp, packed.dsp) == (32, 16)
+    assert packed.lut <= single.lut + 16
 
 
 def test_modules_are_found_again_in_the_flat_netlist() -> None:

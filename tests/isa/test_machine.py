@@ -9,7 +9,16 @@ import yaml
 from hypothesis import given, settings
 from isa_strategies import machines
 
-from vta_isa import Buffer, Machine, load_machine, preset_folder, preset_names, preset_path
+from vta_isa import (
+    Buffer,
+    Machine,
+    MachineError,
+    load_machine,
+    preset_folder,
+    preset_names,
+    preset_path,
+)
+from vta_isa.packing import pairing
 
 DEFAULT = load_machine("default")
 
@@ -38,7 +47,7 @@ def test_the_published_machine_has_the_published_numbers() -> None:
 
 
 def test_presets_are_the_promised_ones() -> None:
-    promised = {"default", "pynq", "ultra96", "zcu104", "de10nano", "tiny", "ecp5"}
+    promised = {"default", "pynq", "ultra96", "zcu104", "de10nano", "tiny", "ecp5", "zynq7020"}
     assert set(preset_names("machines")) == promised
 
 
@@ -76,6 +85,55 @@ def test_boards_differ_from_the_published_machine_as_documented() -> None:
         assert (machine.axi.data_bits, machine.clock) == (128, 333_000_000)
     de10nano = load_machine("de10nano")
     assert (de10nano.axi.data_bits, de10nano.axi.burst_beats, de10nano.clock) == (64, 16, 10**8)
+
+
+def test_packing_is_part_of_the_architecture_and_unsaid_when_it_is_one() -> None:
+    one = load_machine({"gemm": {"packing": 1}})
+    two = load_machine({"gemm": {"packing": 2}})
+    assert one.hash == DEFAULT.hash == "cf5d1f52973ad2f4"  # as before there was packing
+    assert one.gemm == DEFAULT.gemm
+    assert "packing" not in one.model_dump_json()
+    assert two.hash != DEFAULT.hash
+    assert load_machine(two.model_dump()) == two
+    assert two.replace(name="still", gemm={"batch": 1}).gemm.packing == 2
+    assert two.replace(gemm={"packing": 1}).hash == DEFAULT.hash
+
+
+@pytest.mark.parametrize(
+    ("inp", "wgt", "batch", "block_out", "along"),
+    [
+        ("int8", "int8", 1, 2, "block_out"),
+        ("int8", "int8", 2, 1, "batch"),
+        ("int8", "int8", 1, 1, None),
+        ("int16", "int4", 1, 2, "block_out"),  # 16 x 25 bits: just fits
+        ("int16", "int4", 2, 1, None),
+        ("int4", "int16", 2, 2, "batch"),
+        ("int16", "int8", 2, 2, None),
+        ("int2", "int2", 1, 4, "block_out"),
+    ],
+)
+def test_pairs_are_products_that_share_a_factor(
+    inp: str, wgt: str, batch: int, block_out: int, along: str | None
+) -> None:
+    machine = load_machine(
+        {
+            "gemm": {"batch": batch, "block_out": block_out, "block_in": 4},
+            "types": {"inp": inp, "wgt": wgt},
+            "sram": {"uop": "256 B", "inp": "1 KiB", "wgt": "1 KiB", "acc": "1 KiB"},
+        }
+    )
+    found = pairing(machine)
+    assert (found and found.along) == along
+    if along:
+        assert machine.replace(gemm={"packing": 2}).gemm.packing == 2
+    else:
+        with pytest.raises(MachineError, match=r"leave gemm.packing at 1, or take narrower types"):
+            machine.replace(gemm={"packing": 2})
+
+
+def test_the_zynq7020_machine_is_the_published_one_with_half_the_multipliers() -> None:
+    machine = load_machine("zynq7020")
+    assert machine == DEFAULT.replace(name="zynq7020", gemm={"packing": 2})
 
 
 def test_the_ecp5_machine_fits_the_part() -> None:

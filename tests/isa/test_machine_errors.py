@@ -18,7 +18,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"gem": {}}, "unknown key 'gem'; did you mean 'gemm'?"),
     ({"sram": {"inpt": 1}},
      "unknown key 'sram.inpt'; did you mean 'inp'? known: uop, inp, wgt, acc"),
-    ({"gemm": 3}, "gemm = 3 is not a mapping; its keys are batch, block_in, block_out"),
+    ({"gemm": 3}, "gemm = 3 is not a mapping; its keys are batch, block_in, block_out, packing"),
     ({"axi": None}, "axi = None is not a mapping"),
     # whole numbers and powers of two
     ({"gemm": {"batch": 0}}, "gemm.batch = 0 is out of range; allowed are 1 to 1024"),
@@ -40,6 +40,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"memory": {"read_latency": 0}}, "memory.read_latency = 0 is out of range"),
     ({"memory": {"jitter": -1}}, "memory.jitter = -1 is out of range"),
     ({"name": 3}, "name = 3 is not allowed"),
+    # two products in one multiplier
+    ({"gemm": {"packing": 0}}, "gemm.packing = 0 is out of range; allowed are 1 to 2"),
+    ({"gemm": {"packing": 3}}, "gemm.packing = 3 is out of range"),
+    ({"gemm": {"packing": 2}, "types": {"inp": "int16"}},
+     "one inp scalar (int16) with two of wgt (int8): they take a multiplier of 16 x 33 bits; one "
+     "wgt scalar (int8) with two of inp (int16): gemm.batch = 1 gives no two products; leave "),
+    ({"gemm": {"packing": 2, "block_out": 1}}, "gemm.block_out = 1 gives no two products"),
     # units
     ({"sram": {"inp": "32 kB"}},
      "sram.inp = '32 kB' has the unknown unit 'kB'; did you mean 'KiB'?"),
@@ -132,7 +139,7 @@ def test_a_missing_file_is_answered_with_the_nearest_preset() -> None:
         load_machine("defualt")
     assert str(caught.value) == (
         "defualt: no such machine file or preset; did you mean the preset 'default'? "
-        "presets: de10nano, default, ecp5, pynq, tiny, ultra96, zcu104"
+        "presets: de10nano, default, ecp5, pynq, tiny, ultra96, zcu104, zynq7020"
     )
 
 

@@ -20,6 +20,7 @@ DESCRIPTIONS: dict[str, str | dict[str, object]] = {
     "int2-weights": {"types": {"wgt": "int2"}, "sram": SMALL},
     "int16": {"types": {"inp": "int16", "out": "int16"}, "sram": SMALL},
     "int16-acc": {"types": {"inp": "int4", "wgt": "int4", "acc": "int16"}, "sram": SMALL},
+    "packed": {"gemm": {"batch": 2, "block_in": 8, "block_out": 4, "packing": 2}, "sram": SMALL},
     "bus32": {"axi": {"data_bits": 32, "burst_beats": 16}, "sram": SMALL},
     "bus512": {"axi": {"data_bits": 512, "outstanding_reads": 1}, "sram": SMALL},
     "fast-alu": {"alu": {"tensor_interval": 1}, "axi": {"data_bits": 128}, "sram": SMALL},

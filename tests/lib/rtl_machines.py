@@ -9,10 +9,10 @@ from vta_isa.errors import MachineError
 from vta_isa.machine import Machine, load_machine
 
 # Small, and unlike the presets wherever a machine can be: banks in every memory, sub-byte scalars,
-# two rows, late memory, a second ACC read port.
+# two rows, two products per multiplier, late memory, a second ACC read port.
 ODD = {
     "name": "odd",
-    "gemm": {"batch": 2, "block_in": 2, "block_out": 8},
+    "gemm": {"batch": 2, "block_in": 2, "block_out": 8, "packing": 2},
     "types": {"inp": "int4", "wgt": "int2", "out": "int4"},
     "sram": {"uop": "512 B", "inp": "512 B", "wgt": "512 B", "acc": "4 KiB"},
     "axi": {"data_bits": 256, "burst_beats": 8, "outstanding_reads": 3, "addr_bits": 40},
@@ -43,7 +43,8 @@ def random_machine(rng: np.random.Generator) -> Machine:
             "acc": batch * block_out * bits["acc"],
         }
         description = {
-            "gemm": {"batch": batch, "block_in": block_in, "block_out": block_out},
+            "gemm": {"batch": batch, "block_in": block_in, "block_out": block_out}
+            | {"packing": int(rng.integers(1, 3))},
             "types": {"inp": inp, "wgt": wgt, "acc": acc, "out": out},
             "sram": {
                 name: int(size << rng.integers(1, 8)) // 8 or 1 for name, size in entries.items()

@@ -2,11 +2,11 @@
 
 from vta_isa.machine import Machine, load_machine
 
-# Unlike `tiny` wherever a machine can be: banks in every memory, sub-byte scalars, two rows, a
-# second ACC read port, shorter queues, wider addresses.
+# Unlike `tiny` wherever a machine can be: banks in every memory, sub-byte scalars, two rows, two
+# products per multiplier, a second ACC read port, shorter queues, wider addresses.
 ODD = {
     "name": "odd",
-    "gemm": {"batch": 2, "block_in": 2, "block_out": 8},
+    "gemm": {"batch": 2, "block_in": 2, "block_out": 8, "packing": 2},
     "types": {"inp": "int4", "wgt": "int2", "out": "int4"},
     "sram": {"uop": "512 B", "inp": "512 B", "wgt": "512 B", "acc": "4 KiB"},
     "axi": {"data_bits": 256, "burst_beats": 8, "outstanding_reads": 3, "addr_bits": 40},
