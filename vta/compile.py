@@ -1,6 +1,7 @@
 """Where `vta` meets the compiler: a layer of a workload becomes a program that runs."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -15,7 +16,7 @@ from vta_isa.launch import Launch
 from vta_isa.machine import Machine, load_machine
 from vta_isa.suggest import did_you_mean
 from vta_runtime import Device, ReferenceDevice, Runtime, SimulatorDevice, Stream
-from vta_runtime.devices.rtl import RtlDevice
+from vta_runtime.devices.rtl import RtlDevice, WavesWanted
 
 from .checked_device import checked
 from .workload_data import make_arrays
@@ -48,8 +49,12 @@ EMITS = ("te", "schedule", "loops", "calls", "llvm", "stream")
 class CompiledLayer(Protocol):
     """A layer compiled for one machine."""
 
-    def run(self, arrays: Mapping[str, Ints], device: str) -> tuple[Ints, list[Launch]]:
+    def run(
+        self, arrays: Mapping[str, Ints], device: str, *, waves: WavesWanted | None = None
+    ) -> tuple[Ints, list[Launch]]:
         """Output and launches of one execution on a fresh device, one of ``DEVICES``.
+
+        ``waves``: a file for the signals of ``rtl``, the first cycle, and the one behind the last.
 
         ``arrays`` are the operands as ``vta.workload_data.make_arrays`` gives them: plain tensors
         in the shapes the layer's class states. The output has the shape stated there too, and the
@@ -125,9 +130,12 @@ class CompiledOperator:
     operator: "Operator"
     module: "Module"
 
-    def run(self, arrays: Mapping[str, Ints], device: str) -> tuple[Ints, list[Launch]]:
-        runtime = Runtime(checked(_device(device, self.module.machine)))
-        return self.run_on(runtime, arrays), runtime.launches
+    def run(
+        self, arrays: Mapping[str, Ints], device: str, *, waves: WavesWanted | None = None
+    ) -> tuple[Ints, list[Launch]]:
+        with _device(device, self.module.machine, waves) as fresh:
+            runtime = Runtime(checked(fresh))
+            return self.run_on(runtime, arrays), runtime.launches
 
     def run_on(self, runtime: Runtime, arrays: Mapping[str, Ints]) -> Ints:
         """The output, plain; the runtime keeps launches and, where asked to, streams."""
@@ -139,13 +147,16 @@ class CompiledOperator:
         return cast(Ints, self.operator.unpack(output))
 
 
-def _device(name: str, machine: Machine) -> Device:
+@contextmanager
+def _device(name: str, machine: Machine, waves: WavesWanted | None) -> Iterator[Device]:
     match name:
         case "rtl":
-            return RtlDevice(machine)
+            with closing(RtlDevice(machine, waves=waves)) as device:
+                yield device
         case "reference":
-            return ReferenceDevice(machine)
-    return SimulatorDevice(machine)
+            yield ReferenceDevice(machine)
+        case _:
+            yield SimulatorDevice(machine)
 
 
 def _streams(program: CompiledOperator, layer: Layer) -> str:

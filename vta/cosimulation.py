@@ -1,6 +1,7 @@
 """``vta.cosim``: a stream or a workload on the simulator and on the RTL, and whether they agree."""
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from .differences import Difference
 from .files import write_whole
 from .lockstep import LaunchComparison, Lockstep
 from .trace_text import trace_lines
+from .waves import check_one_layer
 from .workloads import Workload, about_layer, load_workload
 
 MEMORIES = ("ideal", "latency", "jitter")
@@ -124,8 +126,8 @@ def cosim(
     compiled as ``run`` does. Without ``dram`` there are as many zeros as the stream touches.
     ``memory`` is ``ideal`` (latencies of one cycle), ``latency`` (the machine's, none late) or
     ``jitter`` (the machine's, and late beats from ``seed``); as the machine says where it is None.
-    ``waves`` is a VCD file for the RTL's signals, the first cycle to write there and the one behind
-    the last, counted over all launches of a layer; of several layers the last one's are kept.
+    ``waves`` is a VCD or FST file for the RTL's signals, the first cycle to write there and the one
+    behind the last, counted over all launches; of a workload with one layer.
     The comparison ends with the first difference. Raises StreamError for a stream that may not run.
     """
     target = with_memory(load_machine(machine), memory, seed)
@@ -136,7 +138,8 @@ def cosim(
     if progress is not None:
         progress(name)
     image = _image(stream, target) if dram is None else np.frombuffer(dram, np.uint8)
-    launch = Lockstep(target, waves=waves).launch(stream, image, insn_address)
+    with closing(Lockstep(target, waves=waves)) as pair:
+        launch = pair.launch(stream, image, insn_address)
     return Cosimulation(name, target, ((name, launch),))
 
 
@@ -178,11 +181,12 @@ def _cosim_workload(
     from .compile import launched_streams
 
     launches: list[tuple[str, LaunchComparison]] = []
+    if waves is not None:
+        check_one_layer(workload, waves)
     for layer in workload.layers:
         if progress is not None:
             progress(layer.name)
-        with about_layer(workload, layer):
-            pair = Lockstep(machine, waves=waves)
+        with about_layer(workload, layer), closing(Lockstep(machine, waves=waves)) as pair:
             for stream in launched_streams(layer, machine, vthreads):
                 assert stream.dram is not None
                 run = pair.launch(stream.words, stream.dram, stream.insn_address)

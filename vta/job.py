@@ -13,11 +13,13 @@ from vta_isa.errors import VtaError, WorkloadError
 from vta_isa.machine import Machine
 from vta_isa.suggest import did_you_mean
 from vta_isa.version import __version__
+from vta_runtime.devices.rtl import WavesWanted
 
 from .bounds import bound
 from .compile import DEVICES, CompileLayer, compile_layer
 from .figures import Figures, measured, summed
 from .reference_ops import reference
+from .waves import check_one_layer
 from .workload_data import make_arrays
 from .workloads import Layer, Workload, about_layer, load_workload
 
@@ -115,6 +117,7 @@ def run(
     *,
     device: str = "simulator",
     vthreads: bool = True,
+    waves: WavesWanted | None = None,
     progress: Progress | None = None,
     compile_with: CompileLayer = compile_layer,
 ) -> RunReport:
@@ -122,18 +125,23 @@ def run(
 
     Every output is compared with ``vta.reference_ops``; the first difference raises
     ``WrongResult``. ``device`` is ``simulator``, ``reference``, the slow judge, or ``rtl``, the
-    hardware itself compiled by Verilator.
+    hardware itself compiled by Verilator. ``waves``, of one layer on ``rtl``, is a VCD or FST file
+    for every signal, the first cycle to write there and the one behind the last.
     """
     loaded = load_workload(workload)
     target = load_machine(machine)
     if device not in DEVICES:
         raise WorkloadError(f"there is no device {device!r}{did_you_mean(device, DEVICES)}")
+    if waves is not None:
+        if device != "rtl":
+            raise WorkloadError(f"{waves[0]}: the {device} has no signals to write; use rtl")
+        check_one_layer(loaded, waves)
     layers = []
     for number, layer in enumerate(loaded.layers):
         if progress is not None:
             progress(layer.name, number, len(loaded.layers))
         with about_layer(loaded, layer):
-            layers.append(_run_layer(layer, target, device, vthreads, compile_with))
+            layers.append(_run_layer(layer, target, device, vthreads, waves, compile_with))
     if progress is not None:
         progress("", len(loaded.layers), len(loaded.layers))
     return RunReport(loaded, target, device, vthreads, tuple(layers))
@@ -163,7 +171,12 @@ def compare(
 
 
 def _run_layer(
-    layer: Layer, machine: Machine, device: str, vthreads: bool, compile_with: CompileLayer
+    layer: Layer,
+    machine: Machine,
+    device: str,
+    vthreads: bool,
+    waves: WavesWanted | None,
+    compile_with: CompileLayer,
 ) -> LayerReport:
     begin = time.perf_counter()
     arrays = make_arrays(layer, machine)
@@ -171,7 +184,7 @@ def _run_layer(
     checked = time.perf_counter()
     program = compile_with(layer, machine, vthreads)
     compiled = time.perf_counter()
-    output, launches = program.run(arrays, device)
+    output, launches = program.run(arrays, device, waves=waves)
     end = time.perf_counter()
     check_output(output, expected, device)
     limits = bound(layer, machine)

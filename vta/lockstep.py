@@ -64,8 +64,9 @@ class LaunchComparison:
 class Lockstep:
     """A simulator and a compiled core of one machine; both keep SRAM and tokens between launches.
 
-    ``waves``: a VCD file for the RTL's signals, first cycle, cycle behind the last. After a launch
-    that one side did not end, there is no common state to go on from.
+    ``waves``: a VCD or FST file for the RTL's signals, first cycle, cycle behind the last; whole
+    after ``close``. After a launch that one side did not end, there is no common state to go on
+    from.
     """
 
     def __init__(self, machine: Machine, *, waves: WavesWanted | None = None):
@@ -105,6 +106,10 @@ class Lockstep:
             sum(self.machine.depth(b) * self.machine.entry_bytes(b) for b in BUFFERS),
             {"simulator": middle - begin, "rtl": end - middle},
         )
+
+    def close(self) -> None:
+        """No launch follows; what ``waves`` asked for is complete."""
+        self.core.close()
 
     def _simulate(
         self, words: NDArray[np.uint64], dram: NDArray[np.uint8], insn_address: int

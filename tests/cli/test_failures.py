@@ -27,6 +27,9 @@ def ended_in_one_line(ended, message: str, status: int = 1) -> None:
         ("rn resnet18", "No such command 'rn'. Did you mean 'run'? See `vta --help`"),
         ("isa --jsn", "No such option: --jsn (Possible options: --json) See `vta isa --help`"),
         ("run", "Missing argument 'WORKLOAD'"),
+        ("run matmul --waves w.vcd", "add --device rtl"),
+        ("run matmul --device rtl --compare --waves w.vcd", "those of one run"),
+        ("run matmul --device rtl --cycles 1:2", "add --waves FILE"),
         ("run matmul --device fpga", "'fpga' is not one of 'simulator', 'reference'"),
         ("run matmul --compare --no-vthreads", "--compare runs both ways; drop --no-vthreads"),
         ("lower matmul", "Missing option '--emit'"),
@@ -53,6 +56,8 @@ def test_a_wrong_command_line(vta, arguments: str, message: str) -> None:
         ("exec gone.bin --dram gone.bin", "gone.bin: no such file or directory"),
         ("run matmul --json no/x.json", "no/x.json: cannot write: there is no folder"),
         ("run matmul --roofline no/x.png", "no/x.png: cannot write: there is no folder"),
+        ("run matmul --device rtl --waves no/w.vcd", "no/w.vcd: cannot write: there is no folder"),
+        ("run matmul --device rtl --waves w.vcd", "hold the waves of one layer, and matmul has"),
         ("run matmul --json .", ".: is a folder; name a file in it"),
     ],
 )

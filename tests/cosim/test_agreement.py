@@ -9,6 +9,7 @@ from rtl_checks import needs_compiler
 
 import vta
 from simulator.timing import simulate
+from vta.cli.main import main
 from vta.cosimulation import MEMORIES, with_memory
 from vta.lockstep import Lockstep
 from vta_isa.encoding import encode_stream
@@ -77,6 +78,9 @@ def test_the_device_is_one():
     assert device.run(8192, 1).cycles == simulate(table, device.machine, insn_address=8192).cycles
 
 
+ON_RTL = ("-c", "tiny", "--device", "rtl")
+
+
 @pytest.mark.slow
 def test_waves_of_a_window_of_cycles(tmp_path):
     tiny = machines.machine("tiny")
@@ -87,9 +91,23 @@ def test_waves_of_a_window_of_cycles(tmp_path):
     for _ in range(2):
         cycles = [pair.launch(stream, dram).rtl.cycles for pair in (plain, shown)]
         assert cycles[0] == cycles[1]
+    shown.close()
     text = (tmp_path / "w.vcd").read_text()
     times = [int(line[1:]) for line in text.splitlines() if line.startswith("#")]
     # Two units of time per cycle; the window reaches two cycles into the second launch.
     assert (times[0], times[-1]) == (10, 2 * (tiny.memory.read_latency + 10) - 1)
     assert times == sorted(set(times))
     assert "trace_start" in text
+
+
+@pytest.mark.slow
+def test_waves_of_a_layer_that_runs_on_the_rtl(tmp_path, capsys):
+    file = tmp_path / "w.vcd"
+    assert main(["run", "vector-add/ragged", *ON_RTL, "--waves", str(file)]) == 0
+    whole = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    cycles = vta.run("vector-add/ragged", "tiny", device="rtl").total.cycles
+    assert whole == [f"#{time}" for time in range(2 * cycles)]
+    window = [*ON_RTL, "--waves", str(file), "--cycles", "100:110"]
+    assert main(["run", "vector-add/ragged", *window]) == 0
+    part = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    assert part == whole[200:220]

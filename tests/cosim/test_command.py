@@ -160,6 +160,7 @@ def test_a_machine_keeps_its_memory_unless_told():
         ([str(STREAM), "--waves", "w.vcd", "--cycles", "1"], "is no window"),
         ([str(STREAM), "--waves", "w.vcd", "--cycles", "7:7"], "is empty"),
         ([str(STREAM), "--waves", "nowhere/w.vcd"], "there is no folder"),
+        (["resnet18", "--waves", "w.vcd"], "hold the waves of one layer"),
         (["resnet19"], "there is no workload"),
     ],
 )

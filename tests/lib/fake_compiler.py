@@ -36,7 +36,9 @@ class FakeProgram:
     launches: list[Launch]
     wrong: bool
 
-    def run(self, arrays: Mapping[str, Ints], device: str) -> tuple[Ints, list[Launch]]:
+    def run(
+        self, arrays: Mapping[str, Ints], device: str, *, waves: object = None
+    ) -> tuple[Ints, list[Launch]]:
         output = reference(self.layer, arrays, self.machine).copy()
         if self.wrong:
             output.flat[-1] ^= 1

@@ -9,7 +9,6 @@ import typer
 
 from . import options
 
-_ALL_CYCLES = 1 << 62
 TRACES = Path("out") / "cosim"  # where a difference is documented if nothing else was asked for
 
 
@@ -57,14 +56,8 @@ def cosimulate(
     ] = 0,
     no_vthreads: options.NoVthreads = False,
     as_json: options.Json = False,
-    waves: Annotated[
-        Path | None,
-        typer.Option("--waves", metavar="FILE", help="Save every signal of the RTL as VCD."),
-    ] = None,
-    cycles: Annotated[
-        str | None,
-        typer.Option("--cycles", metavar="FIRST:END", help="The cycles that --waves saves."),
-    ] = None,
+    waves: options.Waves = None,
+    cycles: options.WaveCycles = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -82,6 +75,7 @@ def cosimulate(
     from ..cosimulation import cosim, is_stream
     from .console import print_json
     from .inputs import about
+    from .windows import wave_window
 
     given = is_stream(program)
     if not given and (dram is not None or address != "0"):
@@ -104,7 +98,7 @@ def cosimulate(
             memory=memory.value if memory is not None else None,
             seed=seed,
             vthreads=not no_vthreads,
-            waves=_window(waves, cycles),
+            waves=wave_window(waves, cycles),
         )
     difference = result.difference
     folder = output if output is not None or difference is None else TRACES
@@ -120,24 +114,3 @@ def cosimulate(
             print(f"both traces are in {folder}")
     if difference is not None:
         raise typer.Exit(1)
-
-
-def _window(waves: Path | None, cycles: str | None) -> tuple[Path, int, int] | None:
-    """``100:200`` as numbers; either may be left out."""
-    from ..files import check_writable
-
-    if waves is None:
-        if cycles is not None:
-            raise typer.BadParameter("--cycles says what --waves saves; add --waves FILE.")
-        return None
-    try:
-        first, end = (cycles or ":").split(":")
-        window = int(first or 0), int(end or _ALL_CYCLES)
-    except ValueError:
-        raise typer.BadParameter(f"--cycles {cycles} is no window; write 100:200.") from None
-    if not 0 <= window[0] < window[1] <= _ALL_CYCLES:
-        raise typer.BadParameter(
-            f"--cycles {cycles} is empty; write 100:200 for cycles 100 to 199."
-        )
-    check_writable(waves)
-    return waves, *window

@@ -42,3 +42,11 @@ NoVthreads = Annotated[
     bool, typer.Option("--no-vthreads", help="Compile without virtual threads: nothing overlaps.")
 ]
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="File to write.")]
+Waves = Annotated[
+    Path | None,
+    typer.Option("--waves", metavar="FILE", help="Save every signal of the RTL, as .vcd or .fst."),
+]
+WaveCycles = Annotated[
+    str | None,
+    typer.Option("--cycles", metavar="FIRST:END", help="The cycles that --waves saves."),
+]

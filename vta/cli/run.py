@@ -47,15 +47,21 @@ def run_workload(
     roofline: Annotated[
         Path | None, typer.Option("--roofline", metavar="PNG", help="Save a roofline plot.")
     ] = None,
+    waves: options.Waves = None,
+    cycles: options.WaveCycles = None,
 ) -> None:
     """Compile every layer, simulate it, check every number, and print where the cycles went."""
     import json
 
     from .. import job
     from ..files import check_writable, write_whole
+    from .windows import wave_window
 
     if compare and no_vthreads:
         raise typer.BadParameter("--compare runs both ways; drop --no-vthreads.")
+    if waves is not None and (compare or device is not options.Device.RTL):
+        raise typer.BadParameter("--waves are those of one run on the RTL; add --device rtl.")
+    window = wave_window(waves, cycles)
     quiet = json_file == "-"
     figures_file = Path(json_file) if json_file is not None and not quiet else None
     for path in (figures_file, roofline):
@@ -71,6 +77,7 @@ def run_workload(
                 machine,
                 device=device.value,
                 vthreads=not no_vthreads,
+                waves=window,
                 progress=progress,
             )
     text = json.dumps(result.as_json(), indent=2) + "\n"

@@ -27,7 +27,7 @@ PROGRAMS = ("g++", "make", "perl")  # that Verilator and its output need
 VERILATOR = ("--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
 COMPILER = ("-fPIC", "-O1")
 OBJECTS = ("Vtop__ALL.a", "verilated.o", "verilated_threads.o")
-WAVES = "--trace-vcd"  # FST would need the development files of two more libraries
+WAVES = "--trace-vcd"
 WAVES_OBJECT = "verilated_vcd_c.o"
 
 

@@ -3,7 +3,6 @@
 import ctypes
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from vta_isa.tensors import unpack_entries
 from ..counts import count_widths
 from ..scratchpad import Geometry
 from .build import library
+from .waves import Waves
 
 DONE, QUIET, CYCLE_LIMIT, PROTOCOL = range(4)  # Status in shim.cpp
 SLACK = 1000  # cycles without an event that are no reason to worry
@@ -51,31 +51,21 @@ class _Launch(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True)
-class Waves:
-    """Signals to write to a VCD file: cycles ``begin`` .. ``end`` - 1, counted over all launches.
-
-    In the file a cycle takes two units of time.
-    """
-
-    path: Path
-    begin: int = 0
-    end: int = 1 << 62
-
-
 class VerilatedCore:
     """The RTL of one machine, in the shared memory model; SRAM and tokens start out empty.
 
-    With ``waves`` every signal is written to a file; that takes another, slower library. Building
-    takes seconds for small machines and half a minute for large ones, the first time.
+    With ``waves`` every signal is written to a file, which is whole after ``close``; that takes
+    another, slower library. Building takes seconds for small machines and half a minute for large
+    ones, the first time.
     """
 
     def __init__(self, machine: Machine | str, *, waves: Waves | None = None):
         self.machine = load_machine(machine)
         self._library = _library(self.machine, waves is not None)
         self._bench = self._library.vta_new()
+        self._waves = waves
         if waves is not None:
-            path = os.fsencode(waves.path)
+            path = os.fsencode(waves.recorded)
             if not self._library.vta_waves(self._bench, path, waves.begin, waves.end):
                 raise VtaError(
                     f"{waves.path}: cannot be written; name a file in an existing folder"
@@ -181,6 +171,15 @@ class VerilatedCore:
         if buffer == Buffer.UOP:
             return np.ascontiguousarray(data).view("<u4").reshape(-1)
         return unpack_entries(np.ascontiguousarray(data), buffer, machine)
+
+    def close(self) -> None:
+        """Nothing can be launched or looked at any more; the file of waves is whole."""
+        if self._bench is None:
+            return
+        self._library.vta_delete(self._bench)
+        self._bench = None
+        if self._waves is not None:
+            self._waves.finish()
 
     def __del__(self) -> None:
         if bench := getattr(self, "_bench", None):

@@ -24,8 +24,8 @@ WavesWanted = tuple[Path, int, int]  # file, first cycle, the cycle behind the l
 def make_core(machine: Machine, waves: WavesWanted | None = None) -> "VerilatedCore":
     """The compiled core of ``machine``, fresh from reset; compiled first if it is not in the cache.
 
-    ``waves``: a VCD file for every signal, and the first cycle and the one behind the last to write
-    there, counted over all launches.
+    ``waves``: a VCD or FST file for every signal, by its suffix, and the first cycle and the one
+    behind the last to write there, counted over all launches; whole after ``close`` of the core.
 
     Raises VtaError where the Python packages or the C++ compiler that this needs are missing.
     """
@@ -75,6 +75,10 @@ class RtlDevice:
     def host_address(self, address: int) -> int:
         """The CPU's address of physical ``address``."""
         return self._memory.host_address + address
+
+    def close(self) -> None:
+        """No launch follows; what ``waves`` asked for is complete."""
+        self.core.close()
 
     def run(self, insn_address: int, insn_count: int) -> Launch:
         """Launch the stream at physical ``insn_address``."""
