@@ -5,12 +5,14 @@ engine meets it. Each check looks at one instruction, in plain integers.
 """
 
 from collections.abc import Sequence
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vta_isa.enums import AluOp, Buffer, Opcode
+from vta_isa.enums import AluOp, Buffer, FusedOp, LowKind, Opcode
 from vta_isa.errors import StreamError
+from vta_isa.insn import alu_operations
 from vta_isa.machine import Machine
 
 LOADABLE = (Buffer.UOP, Buffer.WGT, Buffer.INP, Buffer.ACC, Buffer.ACC_8BIT)
@@ -63,6 +65,7 @@ def check_static(record: np.void, number: int, machine: Machine, dram_bytes: int
     elif opcode == Opcode.STORE:
         _check_store(record, number, machine, dram_bytes)
     elif opcode in (Opcode.GEMM, Opcode.ALU):
+        check_operation(record, number, machine)
         _check_uop_range(record, number, machine)
 
 
@@ -71,17 +74,20 @@ def check_uops(record: np.void, number: int, uops: NDArray[np.int32], machine: M
 
     ``uops`` is ``(uop_end - uop_begin, 3)``: dst, src and wgt index of each micro-op. Fields the
     instruction does not use are not checked: src and wgt of a reset, src of an immediate, wgt of an
-    ALU operation.
+    ALU operation. A REQUANTIZE uses one src, that of the first micro-op.
     """
     if not executes(record):
         return
     for column, (operand, buffer) in enumerate(_operands(record)):
         if buffer is None:
             continue
+        indices = uops[:, column]
+        if operand == "src" and is_requantize(record):
+            indices = indices[:1]
         outer = int(record[f"{operand}_factor_out"]) * (int(record["iter_out"]) - 1)
         inner = int(record[f"{operand}_factor_in"]) * (int(record["iter_in"]) - 1)
-        worst = int(np.argmax(uops[:, column]))
-        index = int(uops[worst, column])
+        worst = int(np.argmax(indices))
+        index = int(indices[worst])
         highest = index + outer + inner
         depth = machine.depth(buffer)
         if highest >= depth:
@@ -103,6 +109,48 @@ def executes(record: np.void) -> bool:
     return bool(
         record["iter_out"] > 0 and record["iter_in"] > 0 and record["uop_begin"] < record["uop_end"]
     )
+
+
+def is_requantize(record: np.void) -> bool:
+    """Whether it is an ALU instruction with fields of its own."""
+    return bool(record["opcode"] == Opcode.ALU and record["alu_op"] == FusedOp.REQUANTIZE)
+
+
+def check_operation(record: np.void, number: int, machine: Machine) -> None:
+    """What a GEMM or ALU instruction asks for is defined on this machine."""
+    if record["opcode"] == Opcode.GEMM:
+        if not record["overwrite"]:
+            return
+        if not machine.extensions.gemm_overwrite:
+            raise _fault(
+                record,
+                number,
+                "overwrite = 1, which this machine does not have",
+                "only machines with extensions.gemm_overwrite do",
+                "reset the entries first, or take such a machine",
+            )
+        if record["reset"]:
+            raise _fault(
+                record,
+                number,
+                "overwrite = 1 and reset = 1",
+                "at most one of them may be 1",
+                "reset alone if the entries are to be 0",
+            )
+        return
+    operations = alu_operations(machine)
+    if int(record["alu_op"]) not in operations:
+        raise StreamError(
+            f"insn {number} (ALU): alu_op = {int(record['alu_op'])} is undefined; operations are "
+            f"{_names(operations)}",
+            insn=number,
+        )
+    if is_requantize(record) and int(record["low_kind"]) not in tuple(LowKind):
+        raise StreamError(
+            f"insn {number} ({name(record)}): low_kind = {int(record['low_kind'])} is undefined; "
+            f"kinds are {_names(LowKind)}",
+            insn=number,
+        )
 
 
 def _operands(record: np.void) -> Sequence[tuple[str, Buffer | None]]:
@@ -160,12 +208,6 @@ def _check_store(record: np.void, number: int, machine: Machine, dram_bytes: int
 
 
 def _check_uop_range(record: np.void, number: int, machine: Machine) -> None:
-    if record["opcode"] == Opcode.ALU and int(record["alu_op"]) not in tuple(AluOp):
-        raise StreamError(
-            f"insn {number} (ALU): alu_op = {int(record['alu_op'])} is undefined; operations are "
-            f"{_names(AluOp)}",
-            insn=number,
-        )
     depth = machine.depth(Buffer.UOP)
     if executes(record) and record["uop_end"] > depth:
         raise _fault(
@@ -244,13 +286,14 @@ def name(record: np.void) -> str:
     if opcode in (Opcode.LOAD, Opcode.STORE):
         return f"{Opcode(opcode).name} {_member(Buffer, int(record['buffer']))}"
     if opcode == Opcode.ALU:
-        return f"ALU {_member(AluOp, int(record['alu_op']))}"
+        fused = is_requantize(record)
+        return f"ALU {_member(FusedOp if fused else AluOp, int(record['alu_op']))}"
     return Opcode(opcode).name
 
 
-def _member(kind: type[Buffer] | type[AluOp], value: int) -> str:
+def _member(kind: type[IntEnum], value: int) -> str:
     return kind(value).name if value in tuple(kind) else str(value)
 
 
-def _names(members: Sequence[Buffer] | type[Opcode] | type[AluOp]) -> str:
+def _names(members: Sequence[IntEnum] | type[IntEnum]) -> str:
     return ", ".join(f"{int(member)} ({member.name})" for member in members)

@@ -23,7 +23,7 @@ from vta_isa.enums import Buffer, Opcode, Stage
 from vta_isa.errors import StreamError
 from vta_isa.machine import Machine
 
-from .checks import check_program, check_uops, executes
+from .checks import check_program, check_uops, executes, is_requantize
 from .order import NO_TOKENS, execution_order, happens_before
 
 DRAM = "DRAM"
@@ -185,7 +185,8 @@ class _Footprint:
         touches = [_Touch("ACC", _reached(record, "dst", uops[:, 0]), True)]
         if record["opcode"] == Opcode.ALU:
             if not record["use_imm"]:
-                touches.append(_Touch("ACC", _reached(record, "src", uops[:, 1]), False))
+                src = uops[:1, 1] if is_requantize(record) else uops[:, 1]
+                touches.append(_Touch("ACC", _reached(record, "src", src), False))
         elif not record["reset"]:
             touches.append(_Touch("INP", _reached(record, "src", uops[:, 1]), False))
             touches.append(_Touch("WGT", _reached(record, "wgt", uops[:, 2]), False))

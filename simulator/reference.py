@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa.encoding import decode_uops
-from vta_isa.enums import AluOp, Buffer, Opcode
+from vta_isa.enums import AluOp, Buffer, LowKind, Opcode
 from vta_isa.machine import Machine
 from vta_isa.tensors import pack_entries, unpack_entries
 
-from .checks import check_program, check_uops, executes
+from .checks import check_program, check_uops, executes, is_requantize
 from .order import execution_order, tokens_after
 
 MAX_SHIFT = 31  # SHR amounts beyond ±31 count as ±31, whatever the width of the accumulator
@@ -97,6 +97,8 @@ def step(insn: np.void, number: int, dram: NDArray[np.uint8], state: ReferenceSt
             store(insn, dram, state)
         case Opcode.GEMM if executes(insn):
             gemm(insn, _uops(insn, number, state), state)
+        case Opcode.ALU if executes(insn) and is_requantize(insn):
+            requantize(insn, _uops(insn, number, state), state)
         case Opcode.ALU if executes(insn):
             alu(insn, _uops(insn, number, state), state)
 
@@ -133,14 +135,18 @@ def store(insn: np.void, dram: NDArray[np.uint8], state: ReferenceState) -> None
 
 
 def gemm(insn: np.void, uops: NDArray[np.int32], state: ReferenceState) -> None:
-    """ACC[dst] += INP[src] x WGT[wgt] transposed, or ACC[dst] = 0, iteration by iteration."""
+    """ACC[dst] += INP[src] x WGT[wgt] transposed, iteration by iteration.
+
+    With ``overwrite`` ACC[dst] = that product, with ``reset`` ACC[dst] = 0.
+    """
     bits = state.machine.bits(Buffer.ACC)
     for dst, src, wgt in _iterations(insn, uops):
         if insn["reset"]:
             state.acc[dst] = 0
         else:
             product_sum = state.inp[src].astype(np.int64) @ state.wgt[wgt].astype(np.int64).T
-            state.acc[dst] = wrap(state.acc[dst] + product_sum, bits)
+            before = 0 if insn["overwrite"] else state.acc[dst]
+            state.acc[dst] = wrap(before + product_sum, bits)
 
 
 def alu(insn: np.void, uops: NDArray[np.int32], state: ReferenceState) -> None:
@@ -151,6 +157,38 @@ def alu(insn: np.void, uops: NDArray[np.int32], state: ReferenceState) -> None:
         x = state.acc[dst].astype(np.int64)
         y = np.int64(insn["imm"]) if insn["use_imm"] else state.acc[src].astype(np.int64)
         state.acc[dst] = wrap(alu_result(op, x, y), bits)
+
+
+def requantize(insn: np.void, uops: NDArray[np.int32], state: ReferenceState) -> None:
+    """ACC[dst] = min(max((ACC[dst] + bias) >> shift, low), high), iteration by iteration.
+
+    An outer iteration begins with reading its entry of bias, where there is a bias: src of the
+    first micro-op, moved by the outer loop alone. The sum wraps.
+    """
+    for outer in range(int(insn["iter_out"])):
+        bias = np.int64(0) if insn["use_imm"] else state.acc[bias_entry(insn, uops, outer)].copy()
+        for dst, _, _ in _iterations(insn, uops, range(outer, outer + 1)):
+            state.acc[dst] = requantized(insn, state.acc[dst], bias, state.machine)
+
+
+def bias_entry(insn: np.void, uops: NDArray[np.int32], outer: int) -> int:
+    """The ACC entry that a REQUANTIZE with a bias adds in an outer iteration."""
+    return int(uops[0, 1]) + outer * int(insn["src_factor_out"])
+
+
+def requantized(
+    insn: np.void,
+    acc: NDArray[np.integer],
+    bias: NDArray[np.integer] | np.integer,
+    machine: Machine,
+) -> NDArray[np.int64]:
+    """What a REQUANTIZE makes of accumulators, of any shape."""
+    high = int(insn["high"])
+    low = {LowKind.ZERO: 0, LowKind.NEGATIVE: -high, LowKind.COMPLEMENT: -high - 1}
+    total = wrap(acc.astype(np.int64) + bias, machine.bits(Buffer.ACC))
+    shifted = total >> np.int64(insn["shift"])
+    clipped: NDArray[np.int64] = np.clip(shifted, low[LowKind(int(insn["low_kind"]))], high)
+    return clipped
 
 
 def alu_result(
@@ -185,13 +223,20 @@ def _uops(insn: np.void, number: int, state: ReferenceState) -> NDArray[np.int32
     return uops
 
 
-def _iterations(insn: np.void, uops: NDArray[np.int32]) -> Iterator[tuple[int, int, int]]:
-    """dst, src and wgt index of every iteration; the micro-op runs fastest, then the inner loop."""
+def _iterations(
+    insn: np.void, uops: NDArray[np.int32], outer_loop: range | None = None
+) -> Iterator[tuple[int, int, int]]:
+    """dst, src and wgt index of every iteration; the micro-op runs fastest, then the inner loop.
+
+    ``outer_loop`` are the outer iterations, by default all.
+    """
+    if outer_loop is None:
+        outer_loop = range(int(insn["iter_out"]))
     outer, inner = (
         np.array([int(insn[f"{operand}_factor_{level}"]) for operand in ("dst", "src", "wgt")])
         for level in ("out", "in")
     )
-    for i, j in product(range(int(insn["iter_out"])), range(int(insn["iter_in"]))):
+    for i, j in product(outer_loop, range(int(insn["iter_in"]))):
         for uop in uops:
             dst, src, wgt = (uop + i * outer + j * inner).tolist()
             yield dst, src, wgt

@@ -35,6 +35,7 @@ SRAM_READ = 2  # address, then data in the memory's output register
 MULTIPLY = 1  # every product, registered
 ACCUMULATE = 1  # accumulator entry (or the previous result, forwarded) plus the sum, registered
 EXECUTE = 1  # the ALU, its operands forwarded from the previous results, registered
+REQUANTIZE = 3  # in place of EXECUTE: bias added, shifted, clipped, a register behind each
 WRITE = 1  # ACC and OUT memory are written
 
 # ---- loader ------------------------------------------------------------------------------------
@@ -89,6 +90,12 @@ def gemm_depth(machine: Machine) -> int:
 def alu_depth() -> int:
     """An ALU instruction of N >= 1 uop iterations takes N * alu_interval + alu_depth cycles."""
     return DECODE + UOP_READ + INDEX_ADD + SRAM_READ + EXECUTE + WRITE - 1
+
+
+def requantize_depth() -> int:
+    """A REQUANTIZE of N >= 1 uop iterations takes N + requantize_depth cycles, and with a bias one
+    more for each outer iteration: its first cycle reads the entry of bias."""
+    return DECODE + UOP_READ + INDEX_ADD + SRAM_READ + REQUANTIZE + WRITE - 1
 
 
 def alu_interval(machine: Machine, *, use_imm: bool) -> int:

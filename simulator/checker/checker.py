@@ -307,9 +307,9 @@ def _slots(machine: Machine) -> NDArray[np.int64]:
     """Where the fields of instructions are: the table that layout.py describes, flat."""
     kinds = layouts(machine)
     rows = []
-    for kind in (kinds.mem, kinds.gemm, kinds.alu):
+    for kind in (kinds.mem, kinds.gemm, kinds.alu, kinds.requantize):
         for name in layout.FIELD_NAMES:
-            slot = kind.slots.get(name)
+            slot = kind.slots.get(name) if kind else None
             if slot is None:
                 rows.append((0, 0, 0))
             else:
@@ -348,6 +348,7 @@ def _limits(machine: Machine, *, fresh: bool) -> Limits:
         zero=int(fresh),
         token_depth=machine.queues.token,
         command_depth=machine.queues.command,
+        requantize=int(machine.extensions.alu_requantize),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vta_isa.enums import AluOp, Buffer, Opcode
+from vta_isa.enums import AluOp, Buffer, FusedOp, LowKind, Opcode
 
 from .layout import (
     BEHIND,
@@ -46,8 +46,10 @@ from .layout import (
     NEVER_LOADED,
     OF_ALU,
     OF_GEMM,
+    OF_REQUANTIZE,
     OUT_OF_RANGE,
     PUSH,
+    REPLACE,
     S2C,
     SHARED,
     SLOT,
@@ -64,7 +66,9 @@ from .layout import (
     W_DST_OUT,
     W_ITER_IN,
     W_ITER_OUT,
+    W_LOW_KIND,
     W_OPCODE,
+    W_OVERWRITE,
     W_POP_NEXT,
     W_POP_PREV,
     W_PUSH_NEXT,
@@ -95,6 +99,8 @@ UOP, WGT, INP, ACC, OUT, ACC_8BIT = (
     int(b) for b in (Buffer.UOP, Buffer.WGT, Buffer.INP, Buffer.ACC, Buffer.OUT, Buffer.ACC_8BIT)
 )
 LAST_ALU_OP = int(max(AluOp))
+REQUANTIZE = int(FusedOp.REQUANTIZE)
+LAST_LOW_KIND = int(max(LowKind))
 HASH_HEADS = 4096  # a power of two
 
 
@@ -310,7 +316,18 @@ def run(
             info[number, FAULT] = ILLEGAL
             continue
         loops = OF_GEMM if opcode == GEMM_OP else OF_ALU
-        if opcode == ALU_OP and get(words, at, slots, loops + W_ALU_OP) > LAST_ALU_OP:
+        overwrite = opcode == GEMM_OP and get(words, at, slots, OF_GEMM + W_OVERWRITE) != 0
+        fused = False
+        illegal = overwrite and get(words, at, slots, OF_GEMM + W_RESET) != 0
+        if opcode == ALU_OP:
+            operation = get(words, at, slots, OF_ALU + W_ALU_OP)
+            if operation == REQUANTIZE and limits.requantize:
+                fused = True
+                loops = OF_REQUANTIZE
+                illegal = get(words, at, slots, loops + W_LOW_KIND) > LAST_LOW_KIND
+            else:
+                illegal = operation > LAST_ALU_OP
+        if illegal:
             info[number, FAULT] = ILLEGAL
             continue
         begin, end = (
@@ -333,9 +350,12 @@ def run(
         kind = COMBINE
         if reset:
             kind = CLEAR
+        elif overwrite:
+            kind = REPLACE
         elif opcode == GEMM_OP:
             kind = MULTIPLY
-        key[0] = 2 * kind + tensors
+        products = kind == MULTIPLY or kind == REPLACE
+        key[0] = 4 * kind + 2 * fused + tensors
         key[1] = begin
         key[2] = end
         key[3] = iter_out
@@ -392,27 +412,30 @@ def run(
                     fault |= NEVER_LOADED
             for operand in range(3):
                 footprints[row + F_DST + operand] = interval_end
-                used = operand == 0 or kind == MULTIPLY or (operand == 1 and tensors)
+                used = operand == 0 or products or (operand == 1 and tensors)
                 if not used or fault & UNKNOWN_UOPS or (fault and not limits.zero):
                     continue
                 shift, mask, depth, slot = 0, limits.dst_mask, limits.acc_depth, limits.acc_slot
                 if operand == 1:
                     shift, mask = limits.src_shift, limits.src_mask
-                    if kind == MULTIPLY:
+                    if products:
                         depth, slot = limits.inp_depth, 0
                 elif operand == 2:
                     shift, mask = limits.wgt_shift, limits.wgt_mask
                     depth, slot = limits.wgt_depth, limits.wgt_slot
                 factor_out, factor_in = int(key[5 + 2 * operand]), int(key[6 + 2 * operand])
+                behind = end
+                if operand == 1 and fused:  # the src of the first micro-op alone
+                    behind = begin + 1
                 highest = 0
-                for index in range(begin, end):
+                for index in range(begin, behind):
                     highest = max(highest, (uops[index] >> shift) & mask)
                 highest += factor_out * (iter_out - 1) + factor_in * (iter_in - 1)
                 if highest >= depth:
                     fault |= OUT_OF_RANGE
                     continue
                 work[: highest + 1] = 0
-                for index in range(begin, end):
+                for index in range(begin, behind):
                     work[(uops[index] >> shift) & mask] = 1
                 dilate(work, distance, highest, iter_in, factor_in)
                 dilate(work, distance, highest, iter_out, factor_out)

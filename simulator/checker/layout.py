@@ -33,6 +33,8 @@ FIELD_NAMES = (
     "wgt_factor_in",
     "alu_op",
     "use_imm",
+    "overwrite",
+    "low_kind",
 )
 (
     W_OPCODE,
@@ -63,12 +65,15 @@ FIELD_NAMES = (
     W_WGT_IN,
     W_ALU_OP,
     W_USE_IMM,
+    W_OVERWRITE,
+    W_LOW_KIND,
 ) = range(len(FIELD_NAMES))
-# The table of slots has three rows of every field: for LOAD, STORE and what all have in common,
-# for GEMM, and for ALU. A row is a number of the 64-bit word, a shift and a mask; of a field that
-# instructions of the kind do not have, the mask is 0.
+# The table of slots has four rows of every field: for LOAD, STORE and what all have in common,
+# for GEMM, for ALU, and for ALU REQUANTIZE. A row is a number of the 64-bit word, a shift and a
+# mask; of a field that instructions of the kind do not have, the mask is 0.
 OF_GEMM = len(FIELD_NAMES)
 OF_ALU = 2 * len(FIELD_NAMES)
+OF_REQUANTIZE = 3 * len(FIELD_NAMES)
 SLOT = 3
 INSN_WORDS = 2
 
@@ -89,9 +94,9 @@ INFO_FIELDS = 9
 # SHARED: its rows in the table of DRAM cells (see dram.py), or -1.
 
 # KIND: what an instruction touches. An instruction that is illegal touches nothing.
-NOTHING, FILL, DRAIN, MULTIPLY, CLEAR, COMBINE, UOPS, FINISHES = range(8)
+NOTHING, FILL, DRAIN, MULTIPLY, CLEAR, COMBINE, UOPS, FINISHES, REPLACE = range(9)
 # FILL: LOAD of INP, WGT or ACC. DRAIN: STORE. MULTIPLY: dst += src x wgt. CLEAR: reset.
-# COMBINE: ALU; its footprint has a src or none. UOPS: LOAD UOP.
+# COMBINE: ALU; its footprint has a src or none. UOPS: LOAD UOP. REPLACE: dst = src x wgt.
 
 # FAULT: bits.
 ILLEGAL = 1  # checks.check_static says why
@@ -149,3 +154,4 @@ class Limits(NamedTuple):
     zero: int  # 1: micro-ops never loaded are 0, as after reset
     token_depth: int
     command_depth: int
+    requantize: int  # 1: the machine has this operation

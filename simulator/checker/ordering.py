@@ -36,6 +36,7 @@ from .layout import (
     PUSH,
     QUEUES,
     RAW,
+    REPLACE,
     SHARED,
     STAGE,
     STAGES,
@@ -259,10 +260,10 @@ def follow(
                     note(events, counts, NEVER_WRITTEN, number, -1, cell, cell + 1)
                     there[cell] = 1
                 reader[cell] = number + 1
-        elif kind == MULTIPLY or kind == CLEAR or kind == COMBINE:
+        elif kind == MULTIPLY or kind == REPLACE or kind == CLEAR or kind == COMBINE:
             row = info[number, FIRST] * FOOTPRINT_FIELDS
             # What it reads: src and wgt of a GEMM are written by load, src of an ALU by compute.
-            if kind == MULTIPLY:
+            if kind == MULTIPLY or kind == REPLACE:
                 known = clock[COMPUTE, LOADER]
                 for pair in range(footprints[row + F_SRC], footprints[row + F_WGT + 1], 2):
                     for cell in range(cell_of[intervals[pair]], cell_of[intervals[pair + 1]]):
@@ -281,7 +282,8 @@ def follow(
             known = clock[COMPUTE, STORER]
             for pair in range(footprints[row + F_DST], footprints[row + F_SRC], 2):
                 for cell in range(cell_of[intervals[pair]], cell_of[intervals[pair + 1]]):
-                    if kind != CLEAR and writer[cell] == 0 and not there[cell]:
+                    reads = kind == MULTIPLY or kind == COMBINE
+                    if reads and writer[cell] == 0 and not there[cell]:
                         note(events, counts, NEVER_WRITTEN, number, -1, cell, cell + 1)
                         there[cell] = 1
                     if reader[cell] > known:

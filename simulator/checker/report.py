@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from vta_isa.assembly import format_stream
 from vta_isa.encoding import decode_stream, decode_uops
-from vta_isa.enums import AluOp, Buffer, Opcode, Stage, TokenQueue
+from vta_isa.enums import Buffer, Opcode, Stage, TokenQueue
 from vta_isa.errors import StreamError
 from vta_isa.machine import Machine
 
-from ..checks import LOADABLE, check_static, check_uops, name
+from ..checks import LOADABLE, check_operation, check_static, check_uops, name
 from . import layout
 from .findings import Code, Finding, severity_of
 
@@ -303,8 +303,11 @@ class Reporter:
         """Which kind of check an illegal instruction fails, the most basic one first."""
         opcode, buffer = int(record["opcode"]), int(record["buffer"])
         if opcode in (Opcode.GEMM, Opcode.ALU):
-            undefined = opcode == Opcode.ALU and int(record["alu_op"]) not in tuple(AluOp)
-            return Code.UNDEFINED if undefined else Code.SRAM_RANGE
+            try:
+                check_operation(record, 0, self.machine)
+            except StreamError:
+                return Code.UNDEFINED
+            return Code.SRAM_RANGE
         known: tuple[Buffer, ...] = LOADABLE if opcode == Opcode.LOAD else (Buffer.OUT,)
         moves = opcode in (Opcode.LOAD, Opcode.STORE) and record["x_size"]
         if not moves or buffer not in known:

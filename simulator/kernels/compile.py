@@ -38,7 +38,8 @@ _compiled: dict[tuple[object, ...], Code] = {}  # by what the IR text depends on
 
 def native_code(machine: Machine, tier: Tier) -> Code:
     """The kernels of ``machine`` under ``tier``, compiled at most once per process."""
-    key = (tier.name, machine.gemm, machine.types, *(machine.depth(b) for b in Buffer))
+    depths = (machine.depth(buffer) for buffer in Buffer)
+    key = (tier.name, machine.gemm, machine.types, machine.extensions, *depths)
     if key not in _compiled:
         features = tier.features(host_features())
         if features is None:

@@ -24,9 +24,14 @@ GEMM_PARAMS = {
 RESET_PARAMS = {"uop": "ptr", "acc": "ptr", **LOOPS, **factors("dst")}
 
 
+OVERWRITE = "overwrite"
+
+
 def emit_gemm(layout: Layout) -> Iterator[Function]:
     yield _emit_products(layout)
     yield _emit_reset(layout)
+    if layout.machine.extensions.gemm_overwrite:
+        yield _emit_overwrite(layout)
 
 
 def _emit_products(layout: Layout) -> Function:
@@ -142,3 +147,63 @@ def _emit_reset(layout: Layout) -> Function:
             )
     fn.do("ret void")
     return fn
+
+
+def _emit_overwrite(layout: Layout) -> Function:
+    """``acc[dst] = inp[src] x wgt[wgt]``, for the last iteration that has this dst.
+
+    Where no two iterations have the same destination, that is a reset and an accumulating GEMM, in
+    any order. This is seen where there is one micro-op and one loop steps over all that the other
+    one reaches; else every iteration is carried out alone, in order.
+    """
+    fn = Function(OVERWRITE, GEMM_PARAMS)
+    alone = fn.compare("eq", fn.sub("%uop_end", "%uop_begin"), 1)
+
+    # How far each loop reaches, 0 where it does not go round, and whether it moves if it does.
+    moves, reach, step = {}, {}, {}
+    for level in ("in", "out"):
+        single = fn.compare("eq", f"%iter_{level}", 1)
+        step[level] = fn.select(single, 0, f"%dst_{level}")
+        reach[level] = fn.mul(step[level], f"%iter_{level}")
+        moves[level] = fn.binary("or", single, fn.compare("sgt", step[level], 0), "i1")
+    nested = "false"
+    for far, near in (("out", "in"), ("in", "out")):
+        over = fn.binary(
+            "or",
+            fn.compare("sge", step[far], reach[near]),
+            fn.compare("eq", step[far], 0),
+            "i1",
+        )
+        nested = fn.binary("or", nested, over, "i1")
+    distinct = fn.binary("and", alone, nested, "i1")
+    for level in ("in", "out"):
+        distinct = fn.binary("and", distinct, moves[level], "i1")
+    with fn.when(distinct):
+        fn.do(_call("reset", RESET_PARAMS))
+        fn.do(_call("gemm", GEMM_PARAMS))
+    with fn.when(fn.binary("xor", distinct, "true", "i1")):
+        with fn.loop("%iter_out") as i, fn.loop("%iter_in") as j:
+
+            def moved(image: str, operand: str, size: int, i: str = i, j: str = j) -> str:
+                steps = fn.add(fn.mul(i, f"%{operand}_out"), fn.mul(j, f"%{operand}_in"))
+                return fn.entry(image, steps, size)
+
+            images = {
+                "acc": moved("%acc", "dst", layout.acc_bytes),
+                "inp": moved("%inp", "src", layout.inp_bytes),
+                "wgt": moved("%wgt", "wgt", layout.wgt_bytes),
+            }
+            with fn.loop("%uop_end", start="%uop_begin") as number:
+                one = {"uop_begin": number, "uop_end": fn.add(number, 1)}
+                one |= dict.fromkeys(("iter_out", "iter_in"), "1") | images
+                fn.do(_call("reset", RESET_PARAMS, one))
+                fn.do(_call("gemm", GEMM_PARAMS, one))
+    fn.do("ret void")
+    return fn
+
+
+def _call(name: str, params: dict[str, str], given: dict[str, str] | None = None) -> str:
+    """A call with the parameters of the caller, but for those ``given``."""
+    given = given or {}
+    values = (f"{kind} {given.get(param, f'%{param}')}" for param, kind in params.items())
+    return f"call void @{name}({', '.join(values)})"

@@ -6,12 +6,14 @@ that micro-ops lead to are checked here, right before the instruction that uses 
 
 from collections.abc import Iterator
 
-from vta_isa.enums import AluOp, Buffer, Opcode
+from vta_isa.enums import AluOp, Buffer, FusedOp, Opcode
 from vta_isa.insn import INSN_DTYPE
+from vta_isa.machine import Machine
 
 from .emit_alu import alu_name, alu_params
-from .emit_gemm import GEMM_PARAMS, RESET_PARAMS
+from .emit_gemm import GEMM_PARAMS, OVERWRITE, RESET_PARAMS
 from .emit_load import LOAD_PARAMS, LOADED, image_of, load_name
+from .emit_requantize import REQUANTIZE, REQUANTIZE_PARAMS
 from .emit_store import STORE_PARAMS
 from .emit_uops import fit_name
 from .ir import Function
@@ -28,22 +30,23 @@ RUN_PARAMS = {
 CHECK_PARAMS = {"table": "ptr", "order": "ptr", "count": "i64", "uop": "ptr", "dram": "ptr"}
 
 
-def emit_run() -> Iterator[Function]:
+def emit_run(machine: Machine) -> Iterator[Function]:
     """``vta_run`` executes; ``vta_check`` only loads micro-ops and checks the indices they give.
 
     Both take the ``INSN_DTYPE`` table, the order as int64 instruction numbers, and the images, and
     return how many instructions went well: ``count``, or the place in the order of the first that
     reaches past a buffer.
     """
-    yield _Interpreter(Function(RUN, RUN_PARAMS, result="i64", export=True), execute=True).emit()
-    yield _Interpreter(
-        Function(CHECK, CHECK_PARAMS, result="i64", export=True), execute=False
-    ).emit()
+    run = Function(RUN, RUN_PARAMS, result="i64", export=True)
+    yield _Interpreter(run, machine, execute=True).emit()
+    check = Function(CHECK, CHECK_PARAMS, result="i64", export=True)
+    yield _Interpreter(check, machine, execute=False).emit()
 
 
 class _Interpreter:
-    def __init__(self, fn: Function, execute: bool):
+    def __init__(self, fn: Function, machine: Machine, execute: bool):
         self.fn = fn
+        self.extensions = machine.extensions
         self.execute = execute
         self.record = ""
 
@@ -103,21 +106,47 @@ class _Interpreter:
             with fn.when(fn.binary("xor", reset, "true", "i1")):
                 self._require(("src", Buffer.INP), ("wgt", Buffer.WGT))
                 if self.execute:
-                    self._call("gemm", GEMM_PARAMS)
+                    self._products()
             if self.execute:
                 with fn.when(reset):
                     self._call("reset", RESET_PARAMS)
+
+    def _products(self) -> None:
+        fn = self.fn
+        if not self.extensions.gemm_overwrite:
+            self._call("gemm", GEMM_PARAMS)
+            return
+        overwrite = fn.compare("ne", self._field("overwrite"), 0)
+        with fn.when(overwrite):
+            self._call(OVERWRITE, GEMM_PARAMS)
+        with fn.when(fn.binary("xor", overwrite, "true", "i1")):
+            self._call("gemm", GEMM_PARAMS)
 
     def _alu(self) -> None:
         fn = self.fn
         with fn.when(self._executes()):
             self._require(("dst", Buffer.ACC))
             immediate = fn.compare("ne", self._field("use_imm"), 0)
-            with fn.when(fn.binary("xor", immediate, "true", "i1")):
+            tensor = fn.binary("xor", immediate, "true", "i1")
+            if self.extensions.alu_requantize:
+                fused = fn.compare("eq", self._field("alu_op"), FusedOp.REQUANTIZE)
+                with fn.when(fused):
+                    self._requantize(tensor)
+                tensor = fn.select(fused, "false", tensor, "i1")
+            with fn.when(tensor):
                 self._require(("src", Buffer.ACC))
                 self._operations(immediate=False)
             with fn.when(immediate):
                 self._operations(immediate=True)
+
+    def _requantize(self, biased: str) -> None:
+        """Its bias has the src of the first micro-op."""
+        fn = self.fn
+        with fn.when(biased):
+            first = self._field("uop_begin")
+            self._require(("src", Buffer.ACC), uop_end=fn.add(first, 1))
+        if self.execute:
+            self._call(REQUANTIZE, REQUANTIZE_PARAMS)
 
     def _operations(self, immediate: bool) -> None:
         if not self.execute:
@@ -139,11 +168,12 @@ class _Interpreter:
             some = fn.binary("and", some, fn.compare("sgt", self._field(loop), 0), "i1")
         return some
 
-    def _require(self, *operands: tuple[str, Buffer]) -> None:
+    def _require(self, *operands: tuple[str, Buffer], uop_end: str | None = None) -> None:
         """Leave the interpreter unless the indices of all ``operands`` are inside their buffers."""
         fn = self.fn
         for operand, buffer in operands:
-            loops = [self._field(name) for name in ("uop_begin", "uop_end", "iter_out", "iter_in")]
+            loops = [self._field("uop_begin"), uop_end or self._field("uop_end")]
+            loops += [self._field("iter_out"), self._field("iter_in")]
             strides = [self._field(f"{operand}_factor_{level}") for level in ("out", "in")]
             arguments = ", ".join(f"i64 {value}" for value in (*loops, *strides))
             fits = fn.op(f"call i1 @{fit_name(operand, buffer)}(ptr %uop, {arguments})")

@@ -6,6 +6,7 @@ from .emit_alu import emit_alu
 from .emit_dot import dot_declaration
 from .emit_gemm import emit_gemm
 from .emit_load import emit_loads
+from .emit_requantize import emit_requantize
 from .emit_run import emit_run
 from .emit_store import emit_store
 from .emit_uops import emit_uops_fit
@@ -26,9 +27,10 @@ def emit_module(machine: Machine, tier: Tier) -> str:
         *emit_loads(layout),
         *emit_gemm(layout),
         *emit_alu(layout),
+        *emit_requantize(layout),
         emit_store(layout),
         *emit_uops_fit(layout),
-        *emit_run(),
+        *emit_run(machine),
     ]
     # Not inlined: that would cost a third more compile time and gain nothing. The vector widths
     # keep LLVM from splitting 512-bit code on CPUs that are tuned for 256 bits.

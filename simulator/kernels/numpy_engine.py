@@ -18,8 +18,8 @@ from vta_isa.enums import AluOp, Buffer, Opcode
 from vta_isa.machine import Machine
 from vta_isa.tensors import pack_entries, unpack_entries
 
-from ..checks import check_uops, executes
-from ..reference import alu_result, wrap
+from ..checks import check_uops, executes, is_requantize
+from ..reference import alu_result, bias_entry, requantized, wrap
 from .gemm_plan import Product, plan_products
 
 FLOAT32_EXACT = 1 << 24
@@ -28,6 +28,7 @@ MOST_PLANS = 256
 GEMM_LOOPS = (
     *("iter_out", "iter_in"),
     *(f"{operand}_factor_{level}" for operand in ("dst", "src", "wgt") for level in ("out", "in")),
+    "overwrite",
 )
 
 
@@ -82,6 +83,8 @@ class NumpyEngine:
                 self._store(insn, dram)
             case Opcode.GEMM if executes(insn):
                 self._gemm(insn, self._uops(insn, number))
+            case Opcode.ALU if executes(insn) and is_requantize(insn):
+                self._requantize(insn, self._uops(insn, number))
             case Opcode.ALU if executes(insn):
                 self._alu(insn, self._uops(insn, number))
 
@@ -129,6 +132,8 @@ class NumpyEngine:
         if insn["reset"]:
             acc[_indices(insn, uops)[0]] = 0
             return
+        if insn["overwrite"]:
+            acc[_indices(insn, uops)[0]] = 0
         batch, columns = self.machine.entry_shape(Buffer.INP)
         for product in self._plan(insn, uops):
             rows, taps = product.src.shape
@@ -147,7 +152,12 @@ class NumpyEngine:
         key = (*(int(insn[field]) for field in GEMM_LOOPS), uops.tobytes())
         plan = self._plans.pop(key, None)
         if plan is None:
-            plan = plan_products(*_indices(insn, uops), self._most_taps)
+            indices = _indices(insn, uops)
+            if insn["overwrite"]:  # of several products in one place the last one stays
+                reversed_dst = indices[0][::-1]
+                last = len(reversed_dst) - 1 - np.unique(reversed_dst, return_index=True)[1]
+                indices = (indices[0][last], indices[1][last], indices[2][last])
+            plan = plan_products(*indices, self._most_taps)
             while len(self._plans) >= MOST_PLANS:
                 self._plans.pop(next(iter(self._plans)))
         self._plans[key] = plan  # last: the first in the dictionary is the one not used longest
@@ -162,6 +172,16 @@ class NumpyEngine:
             x = acc[dst[run]].astype(np.int64)
             y = np.int64(insn["imm"]) if immediate else acc[src[run]].astype(np.int64)
             acc[dst[run]] = wrap(alu_result(op, x, y), bits)
+
+    def _requantize(self, insn: np.void, uops: NDArray[np.int32]) -> None:
+        acc = self._images[Buffer.ACC]
+        outers = int(insn["iter_out"])
+        dst = _indices(insn, uops)[0].reshape(outers, -1)
+        for outer in range(outers):
+            bias = np.int64(0) if insn["use_imm"] else acc[bias_entry(insn, uops, outer)].copy()
+            for run in _independent_runs(dst[outer], dst[outer][:0], len(acc)):
+                chosen = dst[outer][run]
+                acc[chosen] = requantized(insn, acc[chosen], bias, self.machine)
 
     def _uops(self, insn: np.void, number: int) -> NDArray[np.int32]:
         words = self._images[Buffer.UOP][int(insn["uop_begin"]) : int(insn["uop_end"])]

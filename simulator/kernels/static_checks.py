@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from vta_isa.enums import AluOp, Buffer, Opcode
+from vta_isa.enums import AluOp, Buffer, FusedOp, LowKind, Opcode
 from vta_isa.errors import StreamError
 from vta_isa.insn import INSN_DTYPE
 from vta_isa.machine import Machine
@@ -55,12 +55,23 @@ class StaticChecks:
         loops = (opcode == Opcode.GEMM) | (opcode == Opcode.ALU)
         suspect: NDArray[np.bool_] = opcode > max(Opcode)
         suspect |= loops & (table["uop_end"] > self._depths[Buffer.UOP])
-        suspect |= loops & (table["alu_op"] > max(AluOp))
+        suspect |= self._undefined(table)
         # Columns are gathered one by one: NumPy is slow at copying whole records.
         transfers = np.flatnonzero((opcode == Opcode.LOAD) | (opcode == Opcode.STORE))
         columns = {name: table[name][transfers] for name in TRANSFER_FIELDS}
         suspect[transfers] = self._suspect_transfers(columns, dram_bytes)
         return suspect
+
+    def _undefined(self, table: NDArray[np.void]) -> NDArray[np.bool_]:
+        """GEMM and ALU instructions that ask for what the machine may not have."""
+        opcode, alu_op, overwrite = table["opcode"], table["alu_op"], table["overwrite"] != 0
+        undefined: NDArray[np.bool_] = (opcode == Opcode.ALU) & (alu_op > max(AluOp))
+        if self.machine.extensions.alu_requantize:
+            undefined &= (alu_op != FusedOp.REQUANTIZE) | (table["low_kind"] > max(LowKind))
+        if overwrite.any():
+            refused = table["reset"] != 0 if self.machine.extensions.gemm_overwrite else True
+            undefined |= (opcode == Opcode.GEMM) & overwrite & refused
+        return undefined
 
     def _suspect_transfers(
         self, columns: dict[str, NDArray[np.integer]], dram_bytes: int

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from vta_isa.enums import Buffer, Opcode
+from vta_isa.enums import Buffer, FusedOp, Opcode
 
 from .layout import (
     ADDRESS,
@@ -39,6 +39,7 @@ LOAD_OP = int(Opcode.LOAD)
 STORE_OP = int(Opcode.STORE)
 GEMM_OP = int(Opcode.GEMM)
 ALU_OP = int(Opcode.ALU)
+REQUANTIZE = int(FusedOp.REQUANTIZE)
 INP = int(Buffer.INP)
 WGT = int(Buffer.WGT)
 OUT = int(Buffer.OUT)
@@ -67,6 +68,7 @@ class Words(NamedTuple):
     iter_out: int
     iter_in: int
     use_imm: int
+    alu_op: int
     record: int
 
 
@@ -96,7 +98,12 @@ def decode(table: Any, words: Words, unit: Any, insns: Any, rules: Rules, state:
                 if opcode == ALU_OP:
                     kind = ALU
                     cycles = repeats + rules.alu_depth
-                    if table[at + words.use_imm] == 0:
+                    tensor = table[at + words.use_imm] == 0
+                    if table[at + words.alu_op] == REQUANTIZE:
+                        cycles = repeats + rules.requantize_depth
+                        if tensor:
+                            cycles += int(table[at + words.iter_out])
+                    elif tensor:
                         cycles = repeats * rules.alu_interval + rules.alu_depth
                     state[ALU_OPS] += repeats
                 else:

@@ -119,6 +119,7 @@ class Rules(NamedTuple):
     gemm_depth: int
     alu_depth: int
     alu_interval: int
+    requantize_depth: int
     jitter: int  # 1 if there is any
     read_key: int
     write_key: int

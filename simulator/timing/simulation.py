@@ -154,6 +154,7 @@ def _rules(machine: Machine, insns: int, insn_address: int, record_bursts: bool)
         gemm_depth=microarch.gemm_depth(machine),
         alu_depth=microarch.alu_depth(),
         alu_interval=microarch.alu_interval(machine, use_imm=False),
+        requantize_depth=microarch.requantize_depth(),
         jitter=int(seed is not None),
         read_key=microarch.jitter_key(seed or 0, microarch.READ_CHANNEL),
         write_key=microarch.jitter_key(seed or 0, microarch.WRITE_CHANNEL),

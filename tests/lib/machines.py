@@ -24,6 +24,19 @@ DESCRIPTIONS: dict[str, str | dict[str, object]] = {
     "bus32": {"axi": {"data_bits": 32, "burst_beats": 16}, "sram": SMALL},
     "bus512": {"axi": {"data_bits": 512, "outstanding_reads": 1}, "sram": SMALL},
     "fast-alu": {"alu": {"tensor_interval": 1}, "axi": {"data_bits": 128}, "sram": SMALL},
+    "extended": {
+        "gemm": {"block_in": 8, "block_out": 8},
+        "sram": SMALL,
+        "extensions": {"gemm_overwrite": True, "alu_requantize": True},
+    },
+    # Their fields are split over what narrow indices leave unused; accumulators wrap soon.
+    "extended-tiny": {
+        "base": "tiny",
+        "gemm": {"batch": 2},
+        "types": {"acc": "int16"},
+        "alu": {"tensor_interval": 1},
+        "extensions": {"gemm_overwrite": True, "alu_requantize": True},
+    },
     "short-queues": {"queues": {"command": 2, "token": 1}, "sram": SMALL},
     "smallest": {
         "gemm": {"block_in": 8, "block_out": 8},

@@ -2,9 +2,9 @@
 
 A program uses every kind of instruction: two-dimensional loads of every memory with pads and
 strides, resets, GEMMs and ALU operations with aliasing destinations, strided and overlapping
-stores, no-ops, token-only instructions, empty loops. All indices are in range, conflicts across
-stages are ordered by tokens (see ``tokens``), and every token is claimed by the end. Only
-``vta_isa`` is used: nothing here shares code with an engine.
+stores, no-ops, token-only instructions, empty loops, and what extensions the machine has. All
+indices are in range, conflicts across stages are ordered by tokens (see ``tokens``), and every
+token is claimed by the end. Only ``vta_isa`` is used: nothing here shares code with an engine.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from tokens import Accesses, Fields, Weaver
 
 from vta_isa.encoding import decode_uops, encode_stream, encode_uops
-from vta_isa.enums import AluOp, Buffer, Opcode, Stage
+from vta_isa.enums import AluOp, Buffer, LowKind, Opcode, Stage
 from vta_isa.errors import StreamError
-from vta_isa.insn import alu, gemm, load, noop, records, store
+from vta_isa.insn import alu, gemm, load, noop, records, requantize, store
 from vta_isa.machine import Machine
 
 UOP_COUNT = 192  # micro-ops in DRAM
@@ -137,6 +137,7 @@ class _Author:
             (self.alu, 5),
             (self.store, 3),
             (self.nothing, 1),
+            *([(self.requantize, 3)] if self.machine.extensions.alu_requantize else []),
             strict=True,
         )
         writers[self.rng.choice(len(writers), p=np.array(weights) / sum(weights))]()
@@ -208,7 +209,9 @@ class _Author:
         used = (True, not reset, not reset)
         factors = [self._factors(uops[:, k], iters, depths[k], used[k]) for k in range(len(depths))]
         dst, src, wgt = factors
-        insn = gemm(uops=(begin, end), iters=iters, dst=dst, src=src, wgt=wgt, reset=reset)
+        overwrite = self.machine.extensions.gemm_overwrite and not reset and self._chance(0.5)
+        operands = {"dst": dst, "src": src, "wgt": wgt}
+        insn = gemm(uops=(begin, end), iters=iters, **operands, reset=reset, overwrite=overwrite)
         touched = [self._touched(uops[:, k], iters, factors[k]) for k in range(len(depths))]
         accesses = [_Access("ACC", touched[0], writes=True)]
         if not reset:
@@ -228,6 +231,30 @@ class _Author:
         accesses = [_Access("ACC", self._touched(uops[:, 0], iters, dst), writes=True)]
         if not immediate:
             accesses.append(_Access("ACC", self._touched(uops[:, 1], iters, src), writes=False))
+        self._add(insn, Stage.COMPUTE, accesses)
+
+    def requantize(self) -> None:
+        begin, end, uops = self._uop_range()
+        depth = self.machine.depth(Buffer.ACC)
+        first = uops[:1, 1]
+        biased = self._chance(0.7) and int(first.max(initial=0)) < depth
+        iters = self._iters(len(uops))
+        dst = self._factors(uops[:, 0], iters, depth, used=True)
+        src = (self._factors(first, (iters[0], 1), depth, used=biased)[0], 0)
+        insn = requantize(
+            uops=(begin, end),
+            iters=iters,
+            dst=dst,
+            bias=src[0] if biased else None,
+            shift=self._up_to(31 if self._chance(0.3) else 12),
+            low=LowKind(self._up_to(len(LowKind) - 1)),
+            high=int(self.rng.choice([0, 1, 7, 127, 0x7FFF, self._up_to(0x7FFF)])),
+        )
+        if not biased:
+            insn["src_factor_out"] = src[0]  # must not matter
+        accesses = [_Access("ACC", self._touched(uops[:, 0], iters, dst), writes=True)]
+        if biased:
+            accesses.append(_Access("ACC", self._touched(first, iters, src), writes=False))
         self._add(insn, Stage.COMPUTE, accesses)
 
     # -- what instructions touch, and in which order ---------------------------------------------

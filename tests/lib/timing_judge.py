@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa import microarch
-from vta_isa.enums import Buffer, Opcode, Stage, TokenQueue
+from vta_isa.enums import Buffer, FusedOp, Opcode, Stage, TokenQueue
 from vta_isa.launch import Bursts
 from vta_isa.machine import Machine
 
@@ -314,12 +314,19 @@ class Judge:
 
     def pipeline(self, insn: Insn, iterations: int) -> Work:
         is_alu = insn.fields["opcode"] == Opcode.ALU
+        fused = is_alu and insn.fields["alu_op"] == FusedOp.REQUANTIZE
+        immediate = insn.fields["use_imm"]
         tree = [f"TREE{level}" for level in range(microarch.adder_tree(self.machine))]
         steps = ["UOP_READ", "INDEX_ADD", "SRAM_READ", "SRAM_READ"]
-        steps += ["EXECUTE"] if is_alu else ["MULTIPLY", *tree, "ACCUMULATE"]
+        if fused:
+            steps += ["BIAS", "SHIFT", "CLIP"]
+        else:
+            steps += ["EXECUTE"] if is_alu else ["MULTIPLY", *tree, "ACCUMULATE"]
         steps += ["WRITE"]
         interval = 1
-        if is_alu and not insn.fields["use_imm"]:
+        if fused and not immediate:
+            iterations += insn.fields["iter_out"]  # one reads the bias, before the others
+        elif is_alu and not immediate:
             interval = self.machine.alu.tensor_interval
         cause = "busy_alu" if is_alu else "busy_gemm"
         yield cause, False  # s: decode

@@ -7,8 +7,8 @@ that they deadlock. ``programs.random_program`` makes streams that also compute 
 import numpy as np
 from numpy.typing import NDArray
 
-from vta_isa.enums import AluOp, Buffer, Stage
-from vta_isa.insn import alu, finish, gemm, load, noop, records, store
+from vta_isa.enums import AluOp, Buffer, LowKind, Stage
+from vta_isa.insn import alu, finish, gemm, load, noop, records, requantize, store
 from vta_isa.machine import Machine
 
 
@@ -76,6 +76,9 @@ def _insn(
         return gemm(**uops, dst=zero, src=zero, wgt=zero, reset=bool(upto(1)), **flags)
     if kind == 4:
         imm = 3 if upto(1) else None
+        if machine.extensions.alu_requantize and upto(1):
+            clip = {"low": LowKind.ZERO, "high": 7}
+            return requantize(**uops, dst=zero, bias=None if imm else 0, **clip, **flags)
         return alu(AluOp.ADD, **uops, dst=zero, src=zero, imm=imm, **flags)
     if kind == 5:
         return store(**size, **flags)

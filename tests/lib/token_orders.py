@@ -15,9 +15,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.checks import check_uops, executes
+from simulator.checks import check_uops, executes, is_requantize
 from simulator.order import token_flow
-from simulator.reference import ReferenceState, alu_result, wrap
+from simulator.reference import ReferenceState, alu_result, bias_entry, requantized, wrap
 from vta_isa.encoding import decode_uops
 from vta_isa.enums import AluOp, Buffer, Opcode, Stage, TokenQueue
 from vta_isa.errors import StreamError
@@ -210,6 +210,9 @@ class _Run:
             for column, name in enumerate(("dst", "src", "wgt"))
         )
         compute = self._gemm if insn["opcode"] == Opcode.GEMM else self._alu
+        if is_requantize(insn):
+            yield from self._requantize(insn, uops, dst)
+            return
         for part in self._parts(len(dst)):
             compute(insn, dst[part], src[part], wgt[part])
             yield
@@ -219,6 +222,12 @@ class _Run:
         if insn["reset"]:
             acc[dst] = 0
             return
+        if insn["overwrite"] and len(np.unique(dst)) < len(dst):
+            for k in range(len(dst)):  # one after the other: the last one stays
+                self._gemm(insn, dst[k : k + 1], src[k : k + 1], wgt[k : k + 1])
+            return
+        if insn["overwrite"]:
+            acc[dst] = 0
         # Sums wrap, so it is all the same when they do.
         products = self.state.inp[src].astype(np.int64) @ (
             self.state.wgt[wgt].astype(np.int64).transpose(0, 2, 1)
@@ -227,6 +236,17 @@ class _Run:
         sums = acc[touched].astype(np.int64)
         np.add.at(sums, place, products)
         acc[touched] = wrap(sums, self.machine.bits(Buffer.ACC))
+
+    def _requantize(self, insn: np.void, uops: NDArray, dst: NDArray) -> Iterator[None]:
+        acc = self.state.acc
+        inner = len(dst) // int(insn["iter_out"])
+        bias = np.zeros(acc.shape[1:], dtype=np.int64)
+        for part in self._parts(len(dst)):
+            for k in range(len(dst))[part]:
+                if k % inner == 0 and not insn["use_imm"]:
+                    bias = acc[bias_entry(insn, uops, k // inner)].astype(np.int64)
+                acc[dst[k]] = requantized(insn, acc[dst[k]], bias, self.machine)
+            yield
 
     def _alu(self, insn: np.void, dst: NDArray, src: NDArray, wgt: NDArray) -> None:
         acc, bits = self.state.acc, self.machine.bits(Buffer.ACC)

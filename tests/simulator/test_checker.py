@@ -40,7 +40,9 @@ def codes(found):
 # -- judges -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["smallest", "int4", "batch4-wide-out", "bus32", "tiny"])
+@pytest.mark.parametrize(
+    "name", ["smallest", "int4", "batch4-wide-out", "bus32", "tiny", "extended", "extended-tiny"]
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_races_are_those_that_the_slow_judge_finds(name, seed):
     rng = np.random.default_rng([seed, 61])

@@ -49,7 +49,10 @@ def from_chance(name, seed):
 SUBJECTS = {
     **{name: (from_vector, name) for name in ("03_conv3x3_padded", "09_load_edges")},
     **{name: (from_compiler, name) for name in LAYERS},
-    **{f"{name}, random": (from_chance, name, 1) for name in ("smallest", "short-queues")},
+    **{
+        f"{name}, random": (from_chance, name, 1)
+        for name in ("smallest", "short-queues", "extended-tiny")
+    },
 }
 
 

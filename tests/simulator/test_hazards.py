@@ -15,7 +15,7 @@ from simulator.hazards import Hazard, HazardKind, find_hazards
 from simulator.order import execution_order, happens_before, token_flow
 from simulator.reference import ReferenceState, step
 from vta_isa.encoding import decode_stream, decode_uops
-from vta_isa.enums import AluOp, Buffer, Opcode, Stage, TokenQueue
+from vta_isa.enums import AluOp, Buffer, FusedOp, Opcode, Stage, TokenQueue
 from vta_isa.errors import DeadlockError, StreamError
 from vta_isa.insn import alu, finish, gemm, load, noop, records, stages, store
 from vta_isa.machine import load_machine
@@ -52,6 +52,8 @@ def touched(insn, uop_memory, machine):
         uops = decode_uops(uop_memory[f["uop_begin"] : f["uop_end"]], machine).tolist()
         for i, j, uop in product(range(f["iter_out"]), range(f["iter_in"]), uops):
             for (operand, memory), start in zip(operands.items(), uop, strict=False):
+                if operand == "src" and f["alu_op"] == FusedOp.REQUANTIZE:
+                    start = uops[0][1]  # its bias
                 at = start + i * f[f"{operand}_factor_out"] + j * f[f"{operand}_factor_in"]
                 (writes if operand == "dst" else reads).add((memory, at))
     return reads, writes

@@ -29,9 +29,11 @@ SHAPES = (
     "block8",
     "block32",
     "many-inputs",
+    "extended",
+    "extended-tiny",
 )
 TYPES = ("int4", "int2-weights", "int16", "int16-acc")
-EVERY_TIER = ("tiny", "bus32", "batch4-wide-out", "block32", "int4", "int16")
+EVERY_TIER = ("tiny", "bus32", "batch4-wide-out", "block32", "int4", "int16", "extended")
 SEEDS = range(4)
 
 

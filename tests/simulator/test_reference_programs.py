@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from programs import random_program, shrink
 
-from simulator.checks import executes
+from simulator.checks import executes, is_requantize
 from simulator.order import token_flow
 from simulator.reference import ReferenceState, run, step
 from vta_isa.encoding import decode_stream, decode_uops
-from vta_isa.enums import AluOp, Buffer, Opcode, Stage
+from vta_isa.enums import AluOp, Buffer, FusedOp, LowKind, Opcode, Stage
 from vta_isa.insn import stages
 
 
@@ -84,10 +84,14 @@ def uop_kinds(insn, state):
     dst = decode_uops(words, state.machine)[:, 0].tolist()
     facts = {" uops": len(dst) > 1, " repeated uop dst": len(set(dst)) < len(dst)}
     if kind == "ALU":
-        facts[f" {AluOp(int(insn['alu_op'])).name}"] = True
-        facts[" immediate" if insn["use_imm"] else " tensor"] = True
+        fused = is_requantize(insn)
+        facts[f" {(FusedOp if fused else AluOp)(int(insn['alu_op'])).name}"] = True
+        facts[" immediate" if insn["use_imm"] else " tensor"] = not fused
+        facts[" biased"] = fused and not insn["use_imm"]
+        facts[f" {LowKind(int(insn['low_kind'])).name}"] = fused
     else:
-        facts[" reset" if insn["reset"] else " product"] = True
+        facts[" reset" if insn["reset"] else " product"] = not insn["overwrite"]
+        facts[" overwrite"] = bool(insn["overwrite"])
     return [kind + fact for fact, true in facts.items() if true]
 
 
@@ -127,6 +131,16 @@ def test_every_kind_of_instruction_comes_up():
     ]
     missing = [what for what in expected if not seen[what]]
     assert not missing, seen
+
+
+def test_extensions_come_up_where_the_machine_has_them():
+    seen = Counter()
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 4])
+        seen.update(kinds(random_program(rng, machines.machine("extended-tiny"), size=60)))
+    expected = ["GEMM overwrite", "GEMM product", "GEMM reset", "ALU REQUANTIZE", "ALU biased"]
+    expected += [f"ALU {low.name}" for low in LowKind]
+    assert not [what for what in expected if not seen[what]], seen
 
 
 def test_a_failing_program_shrinks_to_what_makes_it_fail():

@@ -29,6 +29,7 @@ MACHINES = {
     "one-read": {"axi": {"outstanding_reads": 1, "burst_beats": 8}, "memory": {"read_latency": 2}},
     "many-reads": {"axi": {"outstanding_reads": 64, "data_bits": 32}, "queues": {"token": 2}},
     "tiny": "tiny",
+    "extended": {"extensions": {"gemm_overwrite": True, "alu_requantize": True}},
 }
 SMALL = {"uop": "1 KiB", "inp": "2 KiB", "wgt": "8 KiB", "acc": "8 KiB"}
 

@@ -9,8 +9,8 @@ from timing_judge import Judge
 
 from simulator.timing import simulate
 from vta_isa import counters, microarch
-from vta_isa.enums import AluOp, Buffer, Stage
-from vta_isa.insn import alu, finish, gemm, load, noop, records, store
+from vta_isa.enums import AluOp, Buffer, LowKind, Stage
+from vta_isa.insn import alu, finish, gemm, load, noop, records, requantize, store
 from vta_isa.machine import load_machine
 
 PAGE = (Path(__file__).parents[2] / "docs" / "microarchitecture.md").read_text()
@@ -101,7 +101,8 @@ def test_the_constants_of_the_page_are_those_of_the_module() -> None:
     for name, value in listed.items():
         constant = getattr(microarch, name)
         if callable(constant):
-            constant = constant() if name == "alu_depth" else constant(DEFAULT)
+            fixed = name in ("alu_depth", "requantize_depth")
+            constant = constant() if fixed else constant(DEFAULT)
         assert constant == int(value), name
     of_the_memory_model = {"READ_CHANNEL", "WRITE_CHANNEL"}
     in_section_6 = set(re.findall(r"\| `([A-Z_]+)`", section(6))) | {"DECODE"}
@@ -130,6 +131,14 @@ def test_instructions_take_the_cycles_of_sections_4_to_9(repeats: int) -> None:
     assert duration(gemm(**iters, reset=True)) == repeats + 9
     assert duration(alu(AluOp.MUL, **iters, imm=0)) == repeats + 6
     assert duration(alu(AluOp.MUL, **iters)) == 2 * repeats + 6
+    assert duration(gemm(**iters, overwrite=True)) == repeats + 9
+    clip = {"low": LowKind.ZERO, "high": 1}
+    assert duration(requantize(**iters, **clip)) == repeats + 8
+    assert duration(requantize(**iters, **clip, bias=1)) == repeats + 1 + 8
+    iters = {"uops": (0, 1), "iters": (repeats, 1)}
+    assert duration(requantize(**iters, **clip)) == repeats + 8
+    assert duration(requantize(**iters, **clip, bias=1)) == 2 * repeats + 8
+    iters = {"uops": (0, 1), "iters": (1, repeats)}
     if 2 * repeats <= 256:
         where = {"sram_base": 0, "dram_base": 0}
         assert duration(load(Buffer.INP, **where, x_size=repeats)) == 2 * repeats + 36
