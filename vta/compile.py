@@ -50,11 +50,18 @@ class CompiledLayer(Protocol):
     """A layer compiled for one machine."""
 
     def run(
-        self, arrays: Mapping[str, Ints], device: str, *, waves: WavesWanted | None = None
+        self,
+        arrays: Mapping[str, Ints],
+        device: str,
+        *,
+        waves: WavesWanted | None = None,
+        streams: list[Stream] | None = None,
     ) -> tuple[Ints, list[Launch]]:
         """Output and launches of one execution on a fresh device, one of ``DEVICES``.
 
         ``waves``: a file for the signals of ``rtl``, the first cycle, and the one behind the last.
+        A list given as ``streams`` is filled with what each launch ran, and their timelines hold
+        every DRAM burst.
 
         ``arrays`` are the operands as ``vta.workload_data.make_arrays`` gives them: plain tensors
         in the shapes the layer's class states. The output has the shape stated there too, and the
@@ -131,11 +138,20 @@ class CompiledOperator:
     module: "Module"
 
     def run(
-        self, arrays: Mapping[str, Ints], device: str, *, waves: WavesWanted | None = None
+        self,
+        arrays: Mapping[str, Ints],
+        device: str,
+        *,
+        waves: WavesWanted | None = None,
+        streams: list[Stream] | None = None,
     ) -> tuple[Ints, list[Launch]]:
-        with _device(device, self.module.machine, waves) as fresh:
-            runtime = Runtime(checked(fresh))
-            return self.run_on(runtime, arrays), runtime.launches
+        recorded = streams is not None
+        with _device(device, self.module.machine, waves, record_bursts=recorded) as fresh:
+            runtime = Runtime(checked(fresh), keep_streams=recorded)
+            output = self.run_on(runtime, arrays)
+        if streams is not None:
+            streams.extend(runtime.streams)
+        return output, runtime.launches
 
     def run_on(self, runtime: Runtime, arrays: Mapping[str, Ints]) -> Ints:
         """The output, plain; the runtime keeps launches and, where asked to, streams."""
@@ -148,15 +164,17 @@ class CompiledOperator:
 
 
 @contextmanager
-def _device(name: str, machine: Machine, waves: WavesWanted | None) -> Iterator[Device]:
+def _device(
+    name: str, machine: Machine, waves: WavesWanted | None, *, record_bursts: bool
+) -> Iterator[Device]:
     match name:
         case "rtl":
-            with closing(RtlDevice(machine, waves=waves)) as device:
+            with closing(RtlDevice(machine, waves=waves, record_bursts=record_bursts)) as device:
                 yield device
         case "reference":
-            yield ReferenceDevice(machine)
+            yield ReferenceDevice(machine, record_bursts=record_bursts)
         case _:
-            yield SimulatorDevice(machine)
+            yield SimulatorDevice(machine, record_bursts=record_bursts)
 
 
 def _streams(program: CompiledOperator, layer: Layer) -> str:

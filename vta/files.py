@@ -7,6 +7,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 
 def write_whole(path: str | Path, data: bytes | str) -> None:
@@ -16,13 +17,24 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
     as UTF-8. A symbolic link is followed; something that is not a plain file (``/dev/null``, a
     pipe) is written to directly, for it must not be replaced.
     """
+    with whole_file(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextlib.contextmanager
+def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """``write_whole`` for data that come piece by piece: what the block writes becomes ``path``.
+
+    If the block raises, ``path`` stays as it was.
+    """
     target = Path(os.path.realpath(path))
-    content = data.encode() if isinstance(data, str) else data
     if target.exists() and not target.is_file():
-        target.write_bytes(content)
+        with target.open("wb") as file:
+            yield file
         return
     with _temporary(target, named=Path(path)) as temporary:
-        temporary.write_bytes(content)
+        with temporary.open("wb") as file:
+            yield file
         if target.exists():
             temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         temporary.replace(target)

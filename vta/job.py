@@ -1,7 +1,7 @@
 """The main job: compile every layer of a workload, run it on a device, check every number."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from vta_isa import load_machine
 from vta_isa.errors import VtaError, WorkloadError
+from vta_isa.launch import Launch
 from vta_isa.machine import Machine
 from vta_isa.suggest import did_you_mean
 from vta_isa.version import __version__
+from vta_runtime import Stream
 from vta_runtime.devices.rtl import WavesWanted
 
 from .bounds import bound
@@ -26,6 +28,8 @@ from .workloads import Layer, Workload, about_layer, load_workload
 # Called before each layer with its name, its number from 0, and how many there are; and once more
 # at the end, with an empty name.
 Progress = Callable[[str, int, int], None]
+# Called after each layer with the machine, and with the words (n, 2) and the launch of each stream.
+Watch = Callable[[Layer, Machine, Sequence[tuple[NDArray[np.uint64], Launch]]], None]
 
 
 class WrongResult(VtaError):
@@ -119,6 +123,7 @@ def run(
     vthreads: bool = True,
     waves: WavesWanted | None = None,
     progress: Progress | None = None,
+    watch: Watch | None = None,
     compile_with: CompileLayer = compile_layer,
 ) -> RunReport:
     """Compile, run and check each layer of ``workload`` on random data from a fixed seed.
@@ -126,7 +131,8 @@ def run(
     Every output is compared with ``vta.reference_ops``; the first difference raises
     ``WrongResult``. ``device`` is ``simulator``, ``reference``, the slow judge, or ``rtl``, the
     hardware itself compiled by Verilator. ``waves``, of one layer on ``rtl``, is a VCD or FST file
-    for every signal, the first cycle to write there and the one behind the last.
+    for every signal, the first cycle to write there and the one behind the last. ``watch`` is shown
+    what each layer launched, with every DRAM burst in the timelines.
     """
     loaded = load_workload(workload)
     target = load_machine(machine)
@@ -141,7 +147,8 @@ def run(
         if progress is not None:
             progress(layer.name, number, len(loaded.layers))
         with about_layer(loaded, layer):
-            layers.append(_run_layer(layer, target, device, vthreads, waves, compile_with))
+            report = _run_layer(layer, target, device, vthreads, waves, watch, compile_with)
+            layers.append(report)
     if progress is not None:
         progress("", len(loaded.layers), len(loaded.layers))
     return RunReport(loaded, target, device, vthreads, tuple(layers))
@@ -176,6 +183,7 @@ def _run_layer(
     device: str,
     vthreads: bool,
     waves: WavesWanted | None,
+    watch: Watch | None,
     compile_with: CompileLayer,
 ) -> LayerReport:
     begin = time.perf_counter()
@@ -184,9 +192,13 @@ def _run_layer(
     checked = time.perf_counter()
     program = compile_with(layer, machine, vthreads)
     compiled = time.perf_counter()
-    output, launches = program.run(arrays, device, waves=waves)
+    streams: list[Stream] | None = None if watch is None else []
+    output, launches = program.run(arrays, device, waves=waves, streams=streams)
     end = time.perf_counter()
     check_output(output, expected, device)
+    if watch is not None and streams is not None:
+        words = [stream.words for stream in streams]
+        watch(layer, machine, list(zip(words, launches, strict=True)))
     limits = bound(layer, machine)
     return LayerReport(
         name=layer.name,

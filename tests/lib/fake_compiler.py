@@ -12,6 +12,7 @@ from vta.workloads import Layer
 from vta_isa.counters import COUNTERS
 from vta_isa.launch import Launch, Timeline
 from vta_isa.machine import Machine
+from vta_runtime import Stream
 
 Ints = NDArray[np.integer]
 
@@ -37,8 +38,14 @@ class FakeProgram:
     wrong: bool
 
     def run(
-        self, arrays: Mapping[str, Ints], device: str, *, waves: object = None
+        self,
+        arrays: Mapping[str, Ints],
+        device: str,
+        *,
+        waves: object = None,
+        streams: list[Stream] | None = None,
     ) -> tuple[Ints, list[Launch]]:
+        assert streams is None, "a fake launch has no stream"
         output = reference(self.layer, arrays, self.machine).copy()
         if self.wrong:
             output.flat[-1] ^= 1

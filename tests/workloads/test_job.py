@@ -78,7 +78,7 @@ def test_a_wrong_number_names_layer_index_and_both_values() -> None:
 
 def test_an_output_of_another_shape_is_wrong() -> None:
     class Flat:
-        def run(self, arrays: object, device: str) -> tuple[np.ndarray, list[Launch]]:
+        def run(self, *_: object, **__: object) -> tuple[np.ndarray, list[Launch]]:
             return np.zeros(1, np.int8), [fake_launch(1)]
 
     def compiler(layer: Layer, machine: Machine, vthreads: bool) -> Flat:

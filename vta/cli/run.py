@@ -12,7 +12,7 @@ import typer
 from . import options
 
 if TYPE_CHECKING:
-    from ..job import Comparison, Progress, RunReport
+    from ..job import Comparison, Progress, RunReport, Watch
 
 
 class Emit(StrEnum):
@@ -49,6 +49,12 @@ def run_workload(
     ] = None,
     waves: options.Waves = None,
     cycles: options.WaveCycles = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            "--timeline", metavar="FILE", help="Save every instruction and burst for Perfetto."
+        ),
+    ] = None,
 ) -> None:
     """Compile every layer, simulate it, check every number, and print where the cycles went."""
     import json
@@ -62,13 +68,19 @@ def run_workload(
     if waves is not None and (compare or device is not options.Device.RTL):
         raise typer.BadParameter("--waves are those of one run on the RTL; add --device rtl.")
     window = wave_window(waves, cycles)
+    if compare and timeline is not None:
+        raise typer.BadParameter("--timeline shows one run; drop --compare.")
     quiet = json_file == "-"
     figures_file = Path(json_file) if json_file is not None and not quiet else None
-    for path in (figures_file, roofline):
+    for path in (figures_file, roofline, timeline):
         if path is not None:  # now, not after a minute of work
             check_writable(path)
     result: RunReport | Comparison
-    with _progress_bar() as progress:
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(_progress_bar())
+        watch = None
+        if timeline is not None:
+            watch = stack.enter_context(_trace(timeline, f"{workload} on {machine} ({device})"))
         if compare:
             result = job.compare(workload, machine, device=device.value, progress=progress)
         else:
@@ -79,6 +91,7 @@ def run_workload(
                 vthreads=not no_vthreads,
                 waves=window,
                 progress=progress,
+                watch=watch,
             )
     text = json.dumps(result.as_json(), indent=2) + "\n"
     if quiet:
@@ -120,6 +133,19 @@ def _print_tables(result: "RunReport | Comparison") -> None:
         print_table(tables.stall_table(report))
     if isinstance(result, Comparison):
         print_table(tables.gain_table(result))
+
+
+@contextlib.contextmanager
+def _trace(path: Path, title: str) -> "Iterator[Watch]":
+    """Writes every layer it is shown to a trace, which becomes ``path`` when all went well."""
+    from ..files import whole_file
+    from ..report.perfetto_trace import TraceWriter
+
+    with whole_file(path) as file:
+        writer = TraceWriter(file, title)
+        yield lambda layer, machine, launches: writer.layer(
+            layer.name, machine, launches, {"count": layer.count, "MACs": layer.macs}
+        )
 
 
 @contextlib.contextmanager

@@ -64,5 +64,13 @@ class SimulatorDevice:
 class ReferenceDevice(SimulatorDevice):
     """The judge as a device: the plain NumPy semantics, and the timing engine run uncompiled."""
 
-    def __init__(self, machine: Machine, *, memory_bytes: int = MEMORY_BYTES):
-        super().__init__(machine, memory_bytes=memory_bytes, engine="reference")
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        memory_bytes: int = MEMORY_BYTES,
+        record_bursts: bool = False,
+    ):
+        super().__init__(
+            machine, memory_bytes=memory_bytes, engine="reference", record_bursts=record_bursts
+        )
