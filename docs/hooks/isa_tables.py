@@ -13,7 +13,18 @@ from enum import IntEnum
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.pages import Page
 
-from vta_isa import AluOp, Buffer, Machine, Opcode, Stage, TokenQueue, layouts, load_machine
+from vta_isa import (
+    AluOp,
+    Buffer,
+    FusedOp,
+    LowKind,
+    Machine,
+    Opcode,
+    Stage,
+    TokenQueue,
+    layouts,
+    load_machine,
+)
 from vta_isa.faults import Fault
 from vta_isa.layout import Layout
 from vta_isa.table import layout_rows
@@ -37,17 +48,23 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def tables(machine: Machine) -> dict[str, str]:
-    """Every table by name: one per word of the machine's instruction set, then the numbers."""
-    words = {
-        name: word_table(part)
-        for name, part in vars(layouts(machine)).items()
-        if isinstance(part, Layout)
-    }
+    """Every table by name: one per word of the machine's instruction set, then the numbers.
+
+    ``extended-gemm`` and ``requantize`` are the words that the machine has with extensions.
+    """
+    words = {part.name.lower(): word_table(part) for part in layouts(machine)}
+    every = dict.fromkeys(type(machine.extensions).model_fields, True)
+    extended = layouts(machine.replace(extensions=every))
+    assert extended.requantize is not None
+    words["extended-gemm"] = word_table(extended.gemm)
+    words["requantize"] = word_table(extended.requantize)
     faults = ((str(int(each)), f"`{each.name}`", each.sentence) for each in Fault)
     return words | {
         "opcodes": _numbers(Opcode),
         "buffers": _buffers(machine),
         "alu-ops": _numbers(AluOp),
+        "fused-ops": _numbers(FusedOp),
+        "low-kinds": _numbers(LowKind),
         "stages": _numbers(Stage),
         "token-queues": _numbers(TokenQueue),
         "faults": _table(("number", "fault", "what happened"), faults),

@@ -37,7 +37,8 @@ def _table(fields: dict[str, FieldInfo]) -> str:
     for name, field in fields.items():
         rule = _rule(field)
         default = "" if field.default is None else _shown(field.default, rule)
-        rows.append((f"`{name}`", field.description or "", _allowed(rule), default))
+        allowed = "on, off" if field.annotation is bool else _allowed(rule)
+        rows.append((f"`{name}`", field.description or "", allowed, default))
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
