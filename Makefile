@@ -2,6 +2,7 @@
 # make test       sets up what the tests need and runs them on all cores
 # make exact      the simulator against the RTL, to the cycle and to the bit; half an hour
 # make docs       builds the documentation site in out/site; warnings and dead links fail
+# make pages      runs the commands of its pages, slow ones too, and writes what they print now
 # make lint types contracts wheel     what CI checks besides the tests
 # make clean      removes what the targets above leave behind, .venv included
 
@@ -20,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test exact docs lint types contracts wheel clean
+.PHONY: run test exact docs pages lint types contracts wheel clean
 
 run: $(VENV)/.installed
 	@mkdir -p out
@@ -35,6 +36,9 @@ exact: $(VENV)/.installed-dev
 # Material's notice about its own future would be taken for a warning of the build.
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+pages: $(VENV)/.installed-dev
+	$(BIN)/python tests/lib/doc_page.py docs/start.md docs/machine.md $(wildcard docs/walkthroughs/*.md)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
