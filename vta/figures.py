@@ -8,7 +8,6 @@ from vta_isa.launch import Launch
 
 Stalls = dict[str, dict[str, int]]
 
-_BUSY = "busy"
 _INSTRUCTIONS = ("load_instructions", "compute_instructions", "store_instructions")
 
 
@@ -16,8 +15,7 @@ _INSTRUCTIONS = ("load_instructions", "compute_instructions", "store_instruction
 class Figures:
     """Counts of one or more executions.
 
-    ``stalls`` is ``{stage: {cause: cycles}}``: every cycle in which a stage was not busy; ``busy``
-    the same for every other cycle, so that the two of a stage add up to ``cycles``.
+    ``stalls`` is ``{stage: {cause: cycles}}``: every cycle in which a stage was not busy.
     ``peak`` is what the machine can multiply and accumulate in a cycle.
     """
 
@@ -28,7 +26,6 @@ class Figures:
     dram_read_bytes: int
     dram_write_bytes: int
     stalls: Stalls
-    busy: Stalls
     peak: int
 
     @property
@@ -51,7 +48,6 @@ class Figures:
             "dram_read_bytes": self.dram_read_bytes,
             "dram_write_bytes": self.dram_write_bytes,
             "stalls": {stage: dict(causes) for stage, causes in self.stalls.items()},
-            "busy": {stage: dict(causes) for stage, causes in self.busy.items()},
         }
 
 
@@ -62,12 +58,11 @@ def measured(launches: Iterable[Launch], *, macs: int, bound_cycles: int, peak: 
     def total(*names: str) -> int:
         return sum(int(counter[name]) for counter in counters for name in names)
 
-    stalls, busy = no_stalls(), not_busy()
+    stalls = no_stalls()
     for counter in counters:
         for stage, causes in attribution(counter).items():
-            for cause, cycles in causes.items():
-                kind = busy if cause.startswith(_BUSY) else stalls
-                kind[stage][cause] += int(cycles)
+            for cause in stalls[stage]:
+                stalls[stage][cause] += int(causes[cause])
     return Figures(
         macs=macs,
         instructions=total(*_INSTRUCTIONS),
@@ -76,7 +71,6 @@ def measured(launches: Iterable[Launch], *, macs: int, bound_cycles: int, peak: 
         dram_read_bytes=total("dram_read_bytes"),
         dram_write_bytes=total("dram_write_bytes"),
         stalls=stalls,
-        busy=busy,
         peak=peak,
     )
 
@@ -84,12 +78,11 @@ def measured(launches: Iterable[Launch], *, macs: int, bound_cycles: int, peak: 
 def summed(parts: Iterable[tuple[int, Figures]], peak: int) -> Figures:
     """The figures of running each part so many times, one after the other."""
     parts = list(parts)
-    stalls, busy = no_stalls(), not_busy()
+    stalls = no_stalls()
     for count, part in parts:
-        for sums, addends in ((stalls, part.stalls), (busy, part.busy)):
-            for stage, causes in addends.items():
-                for cause, cycles in causes.items():
-                    sums[stage][cause] += count * cycles
+        for stage, causes in part.stalls.items():
+            for cause, cycles in causes.items():
+                stalls[stage][cause] += count * cycles
     return Figures(
         macs=sum(count * part.macs for count, part in parts),
         instructions=sum(count * part.instructions for count, part in parts),
@@ -98,7 +91,6 @@ def summed(parts: Iterable[tuple[int, Figures]], peak: int) -> Figures:
         dram_read_bytes=sum(count * part.dram_read_bytes for count, part in parts),
         dram_write_bytes=sum(count * part.dram_write_bytes for count, part in parts),
         stalls=stalls,
-        busy=busy,
         peak=peak,
     )
 
@@ -106,14 +98,6 @@ def summed(parts: Iterable[tuple[int, Figures]], peak: int) -> Figures:
 def no_stalls() -> Stalls:
     """Zero for every cause a stage may be not busy for."""
     return {
-        stage: {cause: 0 for cause in causes if not cause.startswith(_BUSY)}
-        for stage, causes in CAUSES.items()
-    }
-
-
-def not_busy() -> Stalls:
-    """Zero for everything a stage may be busy with."""
-    return {
-        stage: {cause: 0 for cause in causes if cause.startswith(_BUSY)}
+        stage: {cause: 0 for cause in causes if not cause.startswith("busy")}
         for stage, causes in CAUSES.items()
     }

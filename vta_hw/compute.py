@@ -8,7 +8,7 @@ from vta_isa.enums import AluOp, Buffer, Opcode
 from vta_isa.insn import IMMEDIATE_BITS, INSN_BITS, layouts
 from vta_isa.machine import Machine
 
-from .alu import FORWARDED, Function, TensorAlu, sign_extended, step_layout
+from .alu import FORWARDED, Function, Source, TensorAlu, step_layout
 from .bursts import ROW_BYTES, base_bits, burst_layout
 from .gemm import GemmCore
 from .iterations import Iterations
@@ -37,10 +37,11 @@ class Compute(wiring.Component):
         GEMM   i uop | i+1 indices | i+2 INP, WGT | i+4 multiply, tree | t accumulate | t+1 write
         ALU    i uop | i+1 indices | i+2 ACC      |                    | t execute    | t+1 write
 
-    where t is i + 5 + adder_tree for GEMM, i + 4 for ALU, and ACC is addressed in t - 2. The ALU
-    proper accumulates for GEMM: sums are its second operand. Operands that one of the last three
-    iterations computes are forwarded, so data never stalls anything. ``write_out`` is what is
-    written to ACC, cut to the bits of OUT by the memory's owner.
+    where t is i + 5 + adder_tree for GEMM, i + 4 for ALU, and ACC is addressed in t - 2 (for the
+    second tensor in t - 3, where it has one read port). MUL has its operands in t, too, and takes
+    longer from there. The ALU proper accumulates for GEMM: sums are its second operand. Operands
+    that one of the last three iterations computes are forwarded, so data never stalls anything.
+    ``write_acc`` is what is written to ACC and, cut to its bits, to OUT by that memory's owner.
     """
 
     def __init__(self, machine: Machine):
@@ -94,6 +95,7 @@ class Compute(wiring.Component):
         insn = Views(layouts(machine), self.insns.payload)
         is_alu = Signal()
         two_tensors = Signal()
+        spaced = Signal()  # iterations take several cycles each
         function = Signal(Function)
         imm = Signal(signed(IMMEDIATE_BITS))
         executing = Signal()
@@ -117,11 +119,15 @@ class Compute(wiring.Component):
             m.d.sync += executing.eq(0)
         with m.If(iterations.start):
             alu = insn.is_(Opcode.ALU)
-            gemm_function = Mux(insn.gemm.reset, Function.ZERO, Function.ADD)
+            gemm_function = Mux(insn.gemm.reset, Function.ZERO, Function.GEMM)
+            tensors = alu & ~insn.alu.use_imm
+            multiply = insn.alu.alu_op == AluOp.MUL
+            slow = multiply if self.machine.alu.tensor_interval == 1 else multiply | tensors
             m.d.sync += [
                 executing.eq(1),
                 is_alu.eq(alu),
-                two_tensors.eq(alu & ~insn.alu.use_imm),
+                two_tensors.eq(tensors),
+                spaced.eq(alu & slow),
                 function.eq(Mux(alu, insn.alu.alu_op, gemm_function)),
                 imm.eq(insn.alu.imm),
             ]
@@ -157,7 +163,7 @@ class Compute(wiring.Component):
         ]
 
         self._uop_memory(m, loader, iterations)
-        self._pipeline(m, loader, iterations, is_alu, two_tensors, function, imm, finished)
+        self._pipeline(m, loader, iterations, is_alu, two_tensors, spaced, function, imm, finished)
         return m
 
     def _uop_memory(self, m: Module, loader: Loader, iterations: Iterations) -> None:
@@ -176,7 +182,7 @@ class Compute(wiring.Component):
             m.d.comb += iterations.uop.eq(read.data[bank])
 
     def _pipeline(
-        self, m: Module, loader, iterations, is_alu, two_tensors, function, imm, finished
+        self, m: Module, loader, iterations, is_alu, two_tensors, spaced, function, imm, finished
     ) -> None:
         machine, geometry = self.machine, self.acc_memory
         readers = 2 if machine.alu.tensor_interval == 1 else 1
@@ -212,51 +218,53 @@ class Compute(wiring.Component):
         if readers == 2:
             m.d.comb += [reads[0].index.eq(front.dst), reads[1].index.eq(front.src)]
         else:
-            # With two tensors, dst is read in the cycle before.
-            m.d.comb += reads[0].index.eq(Mux(two_tensors & ~front.early, front.src, front.dst))
+            # With two tensors, src is read in the cycle before.
+            m.d.comb += reads[0].index.eq(Mux(two_tensors & front.early, front.src, front.dst))
 
         # Which of the last iterations writes what this one reads.
-        steps = [Signal(step_layout(machine), name=f"step{i}") for i in (1, 0)]
+        step = Signal(step_layout(machine))
         before = [Signal(len(item.dst), name=f"dst_before{i + 1}") for i in range(FORWARDED)]
         known = Signal(FORWARDED)  # which of them there were, in this instruction
 
         def source(index):
-            found = 0
-            for i in reversed(range(FORWARDED)):
-                found = Mux(known[i] & (before[i] == index[: len(item.dst)]), i + 1, found)
-            return found
+            """Whether the last iteration writes it, the one before, and the one before that."""
+            found = [known[i] & (before[i] == index[: len(item.dst)]) for i in range(FORWARDED)]
+            return [found[i] & ~Cat(found[:i]).any() for i in range(FORWARDED)]
+
+        def forward(operand, index, otherwise):
+            last, second, third = source(index)
+            # In t - 1 the last iteration is executed, unless iterations are spaced.
+            result, older = Mux(spaced, last, second), Mux(spaced, second, third)
+            memory = Mux(older, Source.OLDER, otherwise)
+            m.d.sync += [
+                step[f"{operand}_from"].eq(Mux(result, Source.RESULT, memory)),
+                step[f"{operand}_bypassed"].eq(last & ~spaced),
+            ]
 
         m.d.sync += [
-            steps[0].valid.eq(front.valid),
-            steps[0].last.eq(front.last),
-            steps[0].dst.eq(front.dst),
-            steps[0].dst_from.eq(source(front.dst)),
-            steps[0].src_from.eq(Mux(two_tensors, source(front.src), 0)),
-            steps[1].eq(steps[0]),
+            step.valid.eq(front.valid),
+            step.last.eq(front.last),
+            step.dst.eq(front.dst),
         ]
+        forward("x", front.dst, Source.MEMORY)
+        forward("y", front.src, Source.MEMORY)
+        with m.If(~two_tensors):
+            m.d.sync += [step.y_from.eq(Source.IMMEDIATE), step.y_bypassed.eq(0)]
         with m.If(front.valid):
             m.d.sync += Cat(before).eq(Cat(front.dst, *before[:-1]))
             m.d.sync += known.eq(Cat(1, known[:-1]))
         with m.If(iterations.start):
             m.d.sync += known.eq(0)
 
-        # ---- t: execute -------------------------------------------------------------------------
-        entry_bits, acc_bits = geometry.entry_bits, machine.bits(Buffer.ACC)
-        constant = sign_extended(imm, entry_bits, acc_bits)
-        if readers == 2:
-            m.d.comb += alu.x.eq(reads[0].entry)
-            second = reads[1].entry
-        else:
-            first = Signal(entry_bits)  # dst, read in the cycle before src
-            m.d.sync += first.eq(reads[0].entry)
-            m.d.comb += alu.x.eq(Mux(two_tensors, first, reads[0].entry))
-            second = reads[0].entry
-        operand = Mux(two_tensors, second, constant)
+        # ---- t - 1: operands are there; t: execute ----------------------------------------------
         m.d.comb += [
-            alu.step.eq(steps[1]),
+            alu.step.eq(step),
             alu.function.eq(function),
-            alu.y.eq(Mux(is_alu, operand, gemm.sums)),
-            finished.eq(steps[1].valid & steps[1].last),
+            alu.imm.eq(imm),
+            alu.x.eq(reads[0].early),
+            alu.y.eq(reads[1].early if readers == 2 else reads[0].entry),
+            alu.sums.eq(gemm.sums),
+            finished.eq(alu.executed & alu.last),
         ]
 
         # ---- t + 1: write; a LOAD never runs at the same time ----------------------------------

@@ -4,9 +4,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from vta_isa.enums import Opcode
+from vta_isa.enums import AluOp, Opcode
 from vta_isa.insn import INSN_BITS, UOP_BITS, layouts
 from vta_isa.machine import Machine
+from vta_isa.microarch import alu_interval
 
 from .layouts import Views, struct
 
@@ -17,7 +18,7 @@ def iteration_layout(machine: Machine) -> data.StructLayout:
     """One cycle of the index generator.
 
     ``valid``: an iteration is issued in this cycle; ``early``: its indices are there, one cycle
-    before it (ALU with two tensors); ``last``: it is the last of the instruction.
+    before it (where iterations take several cycles); ``last``: it is the last of the instruction.
     """
     bits = machine.all_index_bits
     return data.StructLayout(
@@ -45,7 +46,7 @@ class Iterations(wiring.Component):
     ``start`` in cycle s takes ``insn``, which must have iterations (``any``, combinational). The
     first uop is read in s + 1 (``uop_index``), ``uop`` is its word in s + 2, and ``item`` carries
     its indices in s + 3, from a register. An ALU operation on two tensors is issued in the last
-    cycle of every ``alu.tensor_interval``.
+    cycle of every ``alu.tensor_interval``, MUL in the second cycle of every ``mul_interval``.
     """
 
     def __init__(self, machine: Machine):
@@ -70,7 +71,12 @@ class Iterations(wiring.Component):
         loop = insn.gemm  # GEMM and ALU share the fields of the loops
         uop = data.View(struct(words.uop), self.uop)
         is_alu = insn.is_(Opcode.ALU)
-        interval = machine.alu.tensor_interval
+        use_imm = insn.alu.use_imm
+        multiply = is_alu & (insn.alu.alu_op == AluOp.MUL)
+        # Last cycle of an iteration's interval, counted from 0.
+        last_of = {
+            op: alu_interval(machine, op, use_imm=False) - 1 for op in (AluOp.ADD, AluOp.MUL)
+        }
 
         m.d.comb += self.any.eq(
             (is_alu | insn.is_(Opcode.GEMM))
@@ -83,8 +89,8 @@ class Iterations(wiring.Component):
         operands = ("dst", "src", "wgt")
         width = {operand: len(getattr(self.item, operand)) for operand in operands}
         active = Signal()
-        slow = Signal()  # one iteration per interval
-        phase = Signal(range(interval)) if interval > 1 else None
+        phase = Signal(range(max(last_of.values()) + 1))
+        issued_at, last_phase = Signal.like(phase), Signal.like(phase)
         begin, end = Signal(len(loop.uop_begin)), Signal(len(loop.uop_begin))  # first and last uop
         inner_left, outer_left = Signal(LOOP_BITS), Signal(LOOP_BITS)
         inner_count = Signal(LOOP_BITS)
@@ -98,23 +104,21 @@ class Iterations(wiring.Component):
             total = place[:-1] + step
             return Cat(total[: len(step)], total[-1] | place[-1])
 
-        issue, early = Signal(), Signal()
+        issue, early, move_on = Signal(), Signal(), Signal()
         last_uop, last_inner, last = Signal(), Signal(), Signal()
-        if phase is None:
-            m.d.comb += issue.eq(active)
-        else:
-            m.d.comb += [
-                issue.eq(active & (~slow | (phase == interval - 1))),
-                early.eq(active & slow & (phase == interval - 2)),
-            ]
-            with m.If(active):
-                m.d.sync += phase.eq(Mux(issue, 0, phase + 1))
+        m.d.comb += [
+            issue.eq(active & (phase == issued_at)),
+            early.eq(active & (phase + 1 == issued_at)),
+            move_on.eq(active & (phase == last_phase)),
+        ]
+        with m.If(active):
+            m.d.sync += phase.eq(Mux(move_on, 0, phase + 1))
         m.d.comb += [
             last_uop.eq(self.uop_index == end),
             last_inner.eq(last_uop & (inner_left == 1)),
             last.eq(last_inner & (outer_left == 1)),
         ]
-        with m.If(issue):
+        with m.If(move_on):
             m.d.sync += self.uop_index.eq(self.uop_index + 1)
             with m.If(last_uop):
                 m.d.sync += [self.uop_index.eq(begin), inner_left.eq(inner_left - 1)]
@@ -130,7 +134,15 @@ class Iterations(wiring.Component):
         with m.If(self.start):
             m.d.sync += [
                 active.eq(1),
-                slow.eq(is_alu & ~insn.alu.use_imm),
+                phase.eq(0),
+                issued_at.eq(Mux(multiply, 1, Mux(is_alu & ~use_imm, last_of[AluOp.ADD], 0))),
+                last_phase.eq(
+                    Mux(
+                        multiply,
+                        last_of[AluOp.MUL],
+                        Mux(is_alu & ~use_imm, last_of[AluOp.ADD], 0),
+                    )
+                ),
                 self.uop_index.eq(loop.uop_begin),
                 begin.eq(loop.uop_begin),
                 end.eq(loop.uop_end - 1),
@@ -146,8 +158,6 @@ class Iterations(wiring.Component):
                 *(row[o].eq(0) for o in operands),
                 *(offset[o].eq(0) for o in operands),
             ]
-            if phase is not None:
-                m.d.sync += phase.eq(0)
 
         # ---- s + 2: the uop's word is there; s + 3: the sums ------------------------------------
         flags = Signal(data.StructLayout({"valid": 1, "early": 1, "last": 1}))

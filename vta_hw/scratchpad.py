@@ -130,7 +130,10 @@ class Scratchpad(wiring.Component):
 
 
 class EntryRead(wiring.Component):
-    """Reads whole entries: ``index`` in cycle n gives ``entry`` in n + 2, from a register."""
+    """Reads whole entries: ``index`` in cycle n gives ``entry`` in n + 2, from a register.
+
+    ``early`` is the same in n + 1, straight from the memory.
+    """
 
     def __init__(self, geometry: Geometry):
         self.geometry = geometry
@@ -139,6 +142,7 @@ class EntryRead(wiring.Component):
             {
                 "index": In(geometry.index_bits),
                 "entry": Out(geometry.entry_bits),
+                "early": Out(geometry.entry_bits),
                 "rows": Out(data.ArrayLayout(geometry.row_bits, banks)),
                 "data": In(data.ArrayLayout(geometry.entry_bits, banks)),
             }
@@ -149,10 +153,12 @@ class EntryRead(wiring.Component):
         geometry = self.geometry
         m.d.comb += [row.eq(self.index >> geometry.bank_bits) for row in self.rows]
         if geometry.banks == 1:
-            m.d.sync += self.entry.eq(self.data[0])
+            m.d.comb += self.early.eq(self.data[0])
         else:
             bank = Signal(geometry.bank_bits)
-            m.d.sync += [bank.eq(self.index), self.entry.eq(self.data[bank])]
+            m.d.sync += bank.eq(self.index)
+            m.d.comb += self.early.eq(self.data[bank])
+        m.d.sync += self.entry.eq(self.early)
         return m
 
 

@@ -6,6 +6,7 @@ an instruction, ``e`` its last cycle, in which its tokens are pushed.
 
 from math import ceil, log2
 
+from .enums import AluOp
 from .machine import Machine
 
 # ---- every stage -------------------------------------------------------------------------------
@@ -35,6 +36,9 @@ SRAM_READ = 2  # address, then data in the memory's output register
 MULTIPLY = 1  # every product, registered
 ACCUMULATE = 1  # accumulator entry (or the previous result, forwarded) plus the sum, registered
 EXECUTE = 1  # the ALU, its operands forwarded from the previous results, registered
+# MUL: its lanes take turns at this many multipliers, however many lanes an entry has.
+MUL_LANES = 2
+MUL_REGISTERS = 3  # in a multiplier: operands, partial products, their sum
 REQUANTIZE = 3  # in place of EXECUTE: bias added, shifted, clipped, a register behind each
 WRITE = 1  # ACC and OUT memory are written
 
@@ -88,7 +92,10 @@ def gemm_depth(machine: Machine) -> int:
 
 
 def alu_depth() -> int:
-    """An ALU instruction of N >= 1 uop iterations takes N * alu_interval + alu_depth cycles."""
+    """An ALU instruction of N >= 1 uop iterations takes N * alu_interval + alu_depth cycles.
+
+    MUL as well: its interval is the time of a whole iteration, of which the last cycle is EXECUTE.
+    """
     return DECODE + UOP_READ + INDEX_ADD + SRAM_READ + EXECUTE + WRITE - 1
 
 
@@ -98,9 +105,22 @@ def requantize_depth() -> int:
     return DECODE + UOP_READ + INDEX_ADD + SRAM_READ + REQUANTIZE + WRITE - 1
 
 
-def alu_interval(machine: Machine, *, use_imm: bool) -> int:
+def alu_interval(machine: Machine, op: AluOp, *, use_imm: bool) -> int:
     """Cycles between uop iterations of the ALU; the second operand costs a second ACC read."""
+    if op == AluOp.MUL:
+        return mul_interval(machine)
     return 1 if use_imm else machine.alu.tensor_interval
+
+
+def mul_steps(machine: Machine) -> int:
+    """Turns that the lanes of an entry take at the multipliers."""
+    return max(machine.gemm.batch * machine.gemm.block_out // MUL_LANES, 1)
+
+
+def mul_interval(machine: Machine) -> int:
+    """Cycles between uop iterations of MUL, immediate or not: ACC is read twice, then the lanes of
+    the entry follow each other through the multipliers, and nothing overlaps."""
+    return 1 + mul_steps(machine) + MUL_REGISTERS
 
 
 def burst_bytes(machine: Machine) -> int:

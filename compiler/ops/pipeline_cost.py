@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vta_isa import Buffer, Machine, microarch
+from vta_isa import AluOp, Buffer, Machine, microarch
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -33,7 +33,8 @@ class Costs:
         self._gemm = microarch.gemm_depth(machine)
         self._alu = microarch.alu_depth()
         self._interval = {
-            use_imm: microarch.alu_interval(machine, use_imm=use_imm) for use_imm in (True, False)
+            use_imm: microarch.alu_interval(machine, AluOp.ADD, use_imm=use_imm)
+            for use_imm in (True, False)
         }
 
     def beats(self, buffer: Buffer, entries: int) -> int:
@@ -53,7 +54,7 @@ class Costs:
         return iterations + self._gemm
 
     def alu(self, iterations: int, *, use_imm: bool) -> int:
-        """Cycles of an ALU instruction, start to start."""
+        """Cycles of an ALU instruction other than MUL, start to start."""
         return iterations * self._interval[use_imm] + self._alu
 
 

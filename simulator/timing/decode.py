@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from vta_isa.enums import Buffer, FusedOp, Opcode
+from vta_isa.enums import AluOp, Buffer, FusedOp, Opcode
 
 from .layout import (
     ADDRESS,
@@ -39,6 +39,7 @@ LOAD_OP = int(Opcode.LOAD)
 STORE_OP = int(Opcode.STORE)
 GEMM_OP = int(Opcode.GEMM)
 ALU_OP = int(Opcode.ALU)
+MUL = int(AluOp.MUL)
 REQUANTIZE = int(FusedOp.REQUANTIZE)
 INP = int(Buffer.INP)
 WGT = int(Buffer.WGT)
@@ -67,8 +68,8 @@ class Words(NamedTuple):
     uop_end: int
     iter_out: int
     iter_in: int
-    use_imm: int
     alu_op: int
+    use_imm: int
     record: int
 
 
@@ -99,7 +100,9 @@ def decode(table: Any, words: Words, unit: Any, insns: Any, rules: Rules, state:
                     kind = ALU
                     cycles = repeats + rules.alu_depth
                     tensor = table[at + words.use_imm] == 0
-                    if table[at + words.alu_op] == REQUANTIZE:
+                    if table[at + words.alu_op] == MUL:
+                        cycles = repeats * rules.mul_interval + rules.alu_depth
+                    elif table[at + words.alu_op] == REQUANTIZE:
                         cycles = repeats + rules.requantize_depth
                         if tensor:
                             cycles += int(table[at + words.iter_out])

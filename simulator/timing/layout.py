@@ -118,7 +118,8 @@ class Rules(NamedTuple):
     noop_cycles: int
     gemm_depth: int
     alu_depth: int
-    alu_interval: int
+    alu_interval: int  # of an operation on two tensors
+    mul_interval: int
     requantize_depth: int
     jitter: int  # 1 if there is any
     read_key: int

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa import microarch
-from vta_isa.enums import Buffer, Stage, TokenQueue
+from vta_isa.enums import AluOp, Buffer, Stage, TokenQueue
 from vta_isa.errors import StreamError
 from vta_isa.insn import INSN_BYTES, INSN_DTYPE
 from vta_isa.launch import Bursts, Launch, Timeline
@@ -153,7 +153,8 @@ def _rules(machine: Machine, insns: int, insn_address: int, record_bursts: bool)
         noop_cycles=microarch.NOOP_CYCLES,
         gemm_depth=microarch.gemm_depth(machine),
         alu_depth=microarch.alu_depth(),
-        alu_interval=microarch.alu_interval(machine, use_imm=False),
+        alu_interval=microarch.alu_interval(machine, AluOp.ADD, use_imm=False),
+        mul_interval=microarch.mul_interval(machine),
         requantize_depth=microarch.requantize_depth(),
         jitter=int(seed is not None),
         read_key=microarch.jitter_key(seed or 0, microarch.READ_CHANNEL),

@@ -1,5 +1,7 @@
 """The ALU of accumulators with its forwarding, against the reference's arithmetic."""
 
+from dataclasses import dataclass
+
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
@@ -8,14 +10,28 @@ from small_machines import machine_of
 from support import drive, parameters, random_of, start
 
 from simulator.reference import alu_result, wrap
-from vta_hw.alu import FORWARDED, Function, step_layout
+from vta_hw.alu import Function, Source, step_layout
 from vta_isa.enums import AluOp, Buffer
+from vta_isa.microarch import mul_interval
 from vta_isa.tensors import pack_entries, unpack_entries
 
 MACHINE = machine_of(parameters()["machine"])
 LAYOUT = step_layout(MACHINE)
 BITS = MACHINE.bits(Buffer.ACC)
 SIZE = MACHINE.entry_bytes(Buffer.ACC)
+CYCLES = 1500
+DELAY = 2  # from a step to its result
+
+
+@dataclass
+class Result:
+    """``cycle``: the first in which it is in a register."""
+
+    cycle: int
+    index: int
+    values: np.ndarray
+    last: bool
+    about: str
 
 
 def entry(rng: np.random.Generator):
@@ -31,39 +47,103 @@ def number(scalars) -> int:
     return int.from_bytes(packed.tobytes(), "little")
 
 
-def value(function: Function, x, y):
+def value(function: Function, x, y, sums):
     if function == Function.ZERO:
         return np.zeros_like(x)
-    return wrap(alu_result(AluOp(int(function)), x.astype(np.int64), y.astype(np.int64)), BITS)
+    op, second = (AluOp.ADD, sums) if function == Function.GEMM else (AluOp(int(function)), y)
+    return wrap(alu_result(op, x.astype(np.int64), second.astype(np.int64)), BITS)
+
+
+class Steps:
+    """Makes steps, and knows what the latest results are."""
+
+    def __init__(self, rng: np.random.Generator):
+        self.rng = rng
+        self.results: list[Result] = []
+        self.pending = None  # a step that gets its sums in the next cycle
+
+    def ready(self, cycle: int) -> list[Result]:
+        """Those in registers, latest first."""
+        return [result for result in reversed(self.results) if result.cycle <= cycle]
+
+    def operand(self, cycle: int, may_bypass: bool, immediate, given):
+        """Source, whether bypassed, and the value."""
+        results = self.ready(cycle)
+        sources = {Source.MEMORY: given}
+        if immediate is not None:
+            sources[Source.IMMEDIATE] = immediate
+        if len(results) > 1:
+            sources |= {Source.RESULT: results[0].values, Source.OLDER: results[1].values}
+        source = list(sources)[self.rng.integers(len(sources))]
+        if may_bypass and self.results and self.rng.random() < 0.4:
+            return source, 1, self.results[-1].values
+        return source, 0, sources[source]
+
+    def make(self, cycle: int, function: Function, imm: int, given) -> int:
+        """A step of this cycle, as the component takes it."""
+        x, y = given
+        multiply = function == Function.MUL
+        constant = np.full_like(x, imm)
+        x_from, x_bypassed, x = self.operand(cycle, not multiply, None, x)
+        may_bypass = MACHINE.alu.tensor_interval == 1 and not multiply
+        y_from, y_bypassed, y = self.operand(cycle, may_bypass, constant, y)
+        index = int(self.rng.integers(MACHINE.depth(Buffer.ACC)))
+        last = bool(self.rng.integers(2))
+        delay = mul_interval(MACHINE) if multiply else DELAY
+        self.pending = function, x, y, Result(cycle + delay, index, x, last, "")
+        return pack(
+            LAYOUT,
+            **{"valid": 1, "last": last, "dst": index},
+            **{"x_from": x_from.value, "x_bypassed": x_bypassed},
+            **{"y_from": y_from.value, "y_bypassed": y_bypassed},
+        )
+
+    def add_sums(self, sums) -> None:
+        if self.pending is not None:
+            function, x, y, result = self.pending
+            result.values = value(function, x, y, sums)
+            result.about = f"{function.name} {x} {y} {sums}"
+            self.results.append(result)
+            self.pending = None
 
 
 @cocotb.test()
 async def computes_and_forwards(dut):
     rng = np.random.default_rng(random_of("alu").getrandbits(32))
-    await start(dut, step=0, function=0, x=0, y=0)
-    results = []  # of the steps so far, latest first
-    wanted = None
-    for cycle in range(1200):
-        function = Function(int(rng.choice(list(Function))))
-        valid = int(rng.random() < 0.8)
+    await start(dut, step=0, function=0, imm=0, x=0, y=0, sums=0)
+    steps = Steps(rng)
+    function, free = Function.ADD, 0
+    for cycle in range(CYCLES):
+        sums = entry(rng)
+        steps.add_sums(sums)  # of the step of the cycle before
         x, y = entry(rng), entry(rng)
-        sources = [int(rng.integers(0, min(len(results), FORWARDED) + 1)) for _ in range(2)]
-        place = int(rng.integers(MACHINE.depth(Buffer.ACC)))
-        step = pack(LAYOUT, valid=valid, dst=place, dst_from=sources[0], src_from=sources[1])
-        drive(dut, step=step, function=int(function), x=number(x), y=number(y))
+        imm = int(rng.integers(-(1 << 15), 1 << 15)) >> int(rng.integers(16))
+        step = pack(LAYOUT, dst=0)
+        if cycle >= free:
+            function = Function(int(rng.choice(list(Function))))
+            free = cycle + 1
+            # MUL needs the results before it in registers, and time.
+            settled = all(result.cycle <= cycle for result in steps.results)
+            if function == Function.MUL and not settled:
+                function = Function.ADD
+            if rng.random() < 0.8:
+                step = steps.make(cycle, function, imm, (x, y))
+                if function == Function.MUL:
+                    free = cycle + mul_interval(MACHINE)
+        drive(dut, step=step, function=int(function), imm=imm & 0xFFFF)
+        drive(dut, x=number(x), y=number(y), sums=number(sums))
         await RisingEdge(dut.clk)
-        assert int(dut.written.value) == int(wanted is not None), f"{cycle=}"
-        if wanted is not None:
+        wanted = [result for result in steps.results if result.cycle == cycle]
+        soon = [result for result in steps.results if result.cycle == cycle + 1]
+        assert int(dut.written.value) == len(wanted), f"{cycle=}"
+        assert int(dut.executed.value) == len(soon), f"{cycle=}"
+        for result in soon:
+            assert int(dut.last.value) == result.last, f"{cycle=}"
+        for result in wanted:
             raw = int(dut.result.value).to_bytes(SIZE, "little")
             got = unpack_entries(np.frombuffer(raw, dtype=np.uint8), Buffer.ACC, MACHINE)[0]
-            np.testing.assert_array_equal(got, wanted[1], err_msg=f"{cycle=} {wanted[2]}")
-            assert int(dut.index.value) == wanted[0], f"{cycle=}"
-        wanted = None
-        if valid:
-            operands = [
-                results[source - 1] if source else given
-                for source, given in zip(sources, (x, y), strict=True)
-            ]
-            result = value(function, *operands)
-            wanted = place, result, f"{function.name} {operands}"
-            results = [result, *results][:FORWARDED]
+            about = f"{cycle=} {result.about}"
+            np.testing.assert_array_equal(got, result.values, err_msg=about)
+            assert int(dut.index.value) == result.index, about
+    done = {result.about.split()[0] for result in steps.results}
+    assert done == {function.name for function in Function}

@@ -8,6 +8,7 @@ import pytest
 from bench import bench
 
 from vta_hw.iterations import Iterations
+from vta_isa import microarch
 from vta_isa.encoding import encode_stream, encode_uops
 from vta_isa.enums import AluOp
 from vta_isa.insn import alu, gemm, records
@@ -32,10 +33,14 @@ LOOPS = [((0, 1), (1, 1)), ((3, 8), (2, 3)), ((0, 2), (1, 4)), ((60, 64), (3, 1)
 
 
 @pytest.mark.parametrize(("uops", "iters"), LOOPS)
-@pytest.mark.parametrize("kind", ["gemm", "immediate", "tensor"])
+@pytest.mark.parametrize("kind", ["gemm", "immediate", "tensor", "multiply"])
 def test_iterations_are_issued_without_bubbles(kind, uops, iters):
     machine = machines.machine("tiny")
-    interval = machine.alu.tensor_interval if kind == "tensor" else 1
+    # An iteration is issued in the last cycle of its interval, MUL in the second.
+    interval, issued_in = {
+        "tensor": (machine.alu.tensor_interval, machine.alu.tensor_interval - 1),
+        "multiply": (microarch.mul_interval(machine), 1),
+    }.get(kind, (1, 0))
     table = np.random.default_rng(1).integers(0, 8, (64, 3))
     words = encode_uops(table, machine).tolist()
     factors = {"dst": (5, 2), "src": (3, 1)}
@@ -44,7 +49,8 @@ def test_iterations_are_issued_without_bubbles(kind, uops, iters):
         insn = gemm(uops=uops, iters=iters, **factors)
     else:
         imm = 3 if kind == "immediate" else None
-        insn = alu(AluOp.ADD, uops=uops, iters=iters, imm=imm, **factors)
+        op = AluOp.MUL if kind == "multiply" else AluOp.ADD
+        insn = alu(op, uops=uops, iters=iters, imm=imm, **factors)
     pairs = [*factors.values(), (0, 0)][:3]
     expected = list(indices(table[slice(*uops)].tolist(), iters, pairs))
     dut = Iterations(machine)
@@ -60,7 +66,7 @@ def test_iterations_are_issued_without_bubbles(kind, uops, iters):
             read = ctx.get(dut.uop_index)
             item = ctx.get(dut.item)
             if item.valid:
-                assert (cycle - 2) % interval == 0
+                assert (cycle - 3) % interval == issued_in
                 seen.append((item.dst, item.src, item.wgt))
                 assert item.last == (len(seen) == len(expected))
             await ctx.tick()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa import microarch
-from vta_isa.enums import Buffer, FusedOp, Opcode, Stage, TokenQueue
+from vta_isa.enums import AluOp, Buffer, FusedOp, Opcode, Stage, TokenQueue
 from vta_isa.launch import Bursts
 from vta_isa.machine import Machine
 
@@ -318,16 +318,23 @@ class Judge:
         immediate = insn.fields["use_imm"]
         tree = [f"TREE{level}" for level in range(microarch.adder_tree(self.machine))]
         steps = ["UOP_READ", "INDEX_ADD", "SRAM_READ", "SRAM_READ"]
+        interval = issued_in = 1  # in the last cycle of every interval
         if fused:
             steps += ["BIAS", "SHIFT", "CLIP"]
+            if not immediate:
+                iterations += insn.fields["iter_out"]  # one reads the bias, before the others
+        elif is_alu and insn.fields["alu_op"] == AluOp.MUL:
+            turns = range(0, self.machine.gemm.batch * self.machine.gemm.block_out, 2)
+            steps += [f"LANES{first}" for first in turns] + ["OPERANDS", "PARTIAL", "SUM"]
+            interval = 1 + len(steps) - 4  # nothing overlaps with the ACC read of its operands
+            issued_in = 2
+        elif is_alu:
+            steps += ["EXECUTE"]
+            if not immediate:
+                interval = issued_in = self.machine.alu.tensor_interval
         else:
-            steps += ["EXECUTE"] if is_alu else ["MULTIPLY", *tree, "ACCUMULATE"]
+            steps += ["MULTIPLY", *tree, "ACCUMULATE"]
         steps += ["WRITE"]
-        interval = 1
-        if fused and not immediate:
-            iterations += insn.fields["iter_out"]  # one reads the bias, before the others
-        elif is_alu and not immediate:
-            interval = self.machine.alu.tensor_interval
         cause = "busy_alu" if is_alu else "busy_gemm"
         yield cause, False  # s: decode
         stages = [False] * len(steps)  # an iteration is in this step
@@ -335,7 +342,7 @@ class Judge:
         phase = 0
         while True:
             phase += 1
-            issue = left > 0 and phase == interval  # the last cycle of its interval
+            issue = left > 0 and phase == issued_in
             if phase == interval:
                 phase = 0
             stages = [issue, *stages[:-1]]

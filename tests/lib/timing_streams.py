@@ -79,7 +79,8 @@ def _insn(
         if machine.extensions.alu_requantize and upto(1):
             clip = {"low": LowKind.ZERO, "high": 7}
             return requantize(**uops, dst=zero, bias=None if imm else 0, **clip, **flags)
-        return alu(AluOp.ADD, **uops, dst=zero, src=zero, imm=imm, **flags)
+        op = AluOp.MUL if upto(3) == 0 else AluOp.ADD
+        return alu(op, **uops, dst=zero, src=zero, imm=imm, **flags)
     if kind == 5:
         return store(**size, **flags)
     return finish(**flags) if kind == 7 else noop(Stage(stage), **flags)

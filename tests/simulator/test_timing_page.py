@@ -129,8 +129,10 @@ def test_instructions_take_the_cycles_of_sections_4_to_9(repeats: int) -> None:
     iters = {"uops": (0, 1), "iters": (1, repeats)}
     assert duration(gemm(**iters)) == repeats + 9
     assert duration(gemm(**iters, reset=True)) == repeats + 9
-    assert duration(alu(AluOp.MUL, **iters, imm=0)) == repeats + 6
-    assert duration(alu(AluOp.MUL, **iters)) == 2 * repeats + 6
+    assert duration(alu(AluOp.SHR, **iters, imm=0)) == repeats + 6
+    assert duration(alu(AluOp.SHR, **iters)) == 2 * repeats + 6
+    assert duration(alu(AluOp.MUL, **iters, imm=0)) == 12 * repeats + 6
+    assert duration(alu(AluOp.MUL, **iters)) == 12 * repeats + 6
     assert duration(gemm(**iters, overwrite=True)) == repeats + 9
     clip = {"low": LowKind.ZERO, "high": 1}
     assert duration(requantize(**iters, **clip)) == repeats + 8

@@ -15,7 +15,7 @@ from vta_isa.errors import DeadlockError, StreamError, VtaError
 from vta_isa.insn import INSN_BYTES
 from vta_isa.launch import Bursts, Launch, Timeline
 from vta_isa.machine import Machine, load_machine
-from vta_isa.microarch import READ_CHANNEL, WRITE_CHANNEL, jitter_key
+from vta_isa.microarch import READ_CHANNEL, WRITE_CHANNEL, jitter_key, mul_interval
 from vta_isa.tensors import unpack_entries
 
 from ..counts import count_widths
@@ -218,7 +218,8 @@ def _longest_quiet(words: NDArray[np.uint64], machine: Machine) -> int:
     # Padding is written quietly, too: at most a buffer full.
     padding = max(machine.sram.model_dump().values())
     waits = memory.read_latency + memory.write_latency + padding
-    return int(iterations) * machine.alu.tensor_interval + waits + SLACK
+    interval = max(machine.alu.tensor_interval, mul_interval(machine))
+    return int(iterations) * interval + waits + SLACK
 
 
 _LIBRARIES: dict[tuple[str, bool], ctypes.CDLL] = {}
