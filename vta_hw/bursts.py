@@ -25,7 +25,8 @@ def base_bits(machine: Machine) -> int:
 
 def based(base: Value, address: Value) -> Value:
     """The byte address ``base`` pages further."""
-    return address + Cat(Const(0, BASE_ALIGNMENT_BITS), base)
+    in_page, page = address[:BASE_ALIGNMENT_BITS], address[BASE_ALIGNMENT_BITS:]
+    return Cat(in_page, (page + base)[: len(base)])
 
 
 class BurstSplitter(wiring.Component):
@@ -60,44 +61,46 @@ class BurstSplitter(wiring.Component):
         skipped = exact_log2(machine.bus_bytes)  # address bits inside a beat
         cut = exact_log2(burst_bytes(machine) // machine.bus_bytes)  # log2 of the most beats
 
-        row_first = Signal(bits)  # bytes
-        row_last = Signal(bits)
+        row = Signal(bits)  # byte address of the row
+        size = Signal(ROW_BYTES)  # bytes of a row, less one
         stride = Signal(bits)
-        left = Signal(ROWS_BITS)  # rows, the one in progress included
+        rows = Signal(ROWS_BITS)  # the one in progress included
         beat = Signal(bits - skipped)  # first one of the burst presented
-        last_beat = Signal(bits - skipped)  # of the row
-        boundary = Signal(bits - skipped)  # last beat before the next cut
+        # Last beat of the row, counted from the last cut before the burst: so far, and in which.
+        last, cuts = Signal(cut), Signal(ROW_BYTES + 1 - cut - skipped)
         row_done = Signal()
-        end = Signal(bits - skipped)  # last beat of the burst
+
+        def last_beat(in_cut, more):
+            """From the first byte of a row, less the bytes before its cut, and how many follow."""
+            return Cat(last, cuts).eq((in_cut + more) >> skipped)
 
         m.d.comb += [
-            last_beat.eq(row_last >> skipped),
-            boundary.eq(Cat(Const((1 << cut) - 1, cut), beat[cut:])),
-            row_done.eq(last_beat <= boundary),
-            end.eq(Mux(row_done, last_beat, boundary)),
-            self.burst.valid.eq(left != 0),
+            row_done.eq(cuts == 0),
+            self.burst.valid.eq(rows != 0),
             self.burst.payload.address.eq(Cat(Const(0, skipped), beat)),
-            self.burst.payload.len.eq(end - beat),
-            self.last.eq(row_done & (left == 1)),
+            self.burst.payload.len.eq(Mux(row_done, last - beat[:cut], ~beat[:cut])),
+            self.last.eq(row_done & (rows == 1)),
         ]
         with m.If(self.burst.valid & self.burst.ready):
             with m.If(row_done):
                 next_row = Signal(bits)
-                m.d.comb += next_row.eq(row_first + stride)
+                m.d.comb += next_row.eq(row + stride)
                 m.d.sync += [
-                    row_first.eq(next_row),
-                    row_last.eq(row_last + stride),
+                    row.eq(next_row),
                     beat.eq(next_row >> skipped),
-                    left.eq(left - 1),
+                    last_beat(next_row[: cut + skipped], size),
+                    rows.eq(rows - 1),
                 ]
             with m.Else():
-                m.d.sync += beat.eq(boundary + 1)
+                m.d.sync += [beat.eq(Cat(Const(0, cut), beat[cut:] + 1)), cuts.eq(cuts - 1)]
         with m.If(self.start):
             m.d.sync += [
-                row_first.eq(self.address),
-                row_last.eq(self.address + self.row_bytes - 1),
+                row.eq(self.address),
+                size.eq(self.row_bytes - 1),
                 stride.eq(self.stride_bytes),
                 beat.eq(self.address >> skipped),
-                left.eq(self.rows),
+                # The short sum first, so that no long one waits for another.
+                last_beat(self.address[: cut + skipped] - 1, self.row_bytes),
+                rows.eq(self.rows),
             ]
         return m

@@ -1,6 +1,6 @@
 """Executes LOADs: bursts are requested, beats and zeros are written to scratchpads."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -12,15 +12,16 @@ from vta_isa.machine import Machine
 from .beats import BeatWalker
 from .bursts import ROW_BYTES, BurstSplitter, base_bits, based, burst_layout
 from .layouts import struct
-from .padding import ROW_BITS, PadEngine
+from .padding import PadEngine
 from .scratchpad import Format, Geometry, lanes_to_banks, write_entry
+from .shift_add import Terms
 
 
 class Loader(wiring.Component):
     """Fills ``memories`` from DRAM, with zeros around the data.
 
     ``start`` in cycle s takes ``insn``. The first burst is presented in s + 1. A beat on the bus in
-    cycle b is ``data`` in b + 1, where it is brought to its banks, and written in b + 2. From s + 2
+    cycle b is ``data`` in b + 1, where it is brought to its banks, and written in b + 2. From s + 3
     on, every cycle without a data write writes one entry of zeros, until all padding is written.
     ``running`` is high from s + 1 to the cycle before the last write; with nothing to do, never.
     ``writing`` is high in cycles with a write. ``writes`` come from registers. ``read_bytes`` are
@@ -76,58 +77,69 @@ class Loader(wiring.Component):
 
         # ---- cycle s: what the instruction says, in units of the buffer it names ----------------
         works = Signal()
-        row_entries = Signal(ROW_BITS)  # with padding
-        first = Signal(index_bits)  # entry of the first datum
+        kept = Signal(struct(MEM))
+        rows = Cat(insn.y_size, insn.y_pad_before, insn.y_pad_after)
         m.d.comb += [
-            works.eq(self.start & (insn.x_size != 0)),
-            row_entries.eq(insn.x_pad_before + insn.x_size + insn.x_pad_after),
-            first.eq(insn.sram_base + insn.y_pad_before * row_entries + insn.x_pad_before),
+            works.eq(self.start & (insn.x_size != 0) & rows.any()),
             splitter.start.eq(works),
             splitter.rows.eq(insn.y_size),
-            walker.start.eq(works),
-            walker.rows.eq(insn.y_size),
             pads.start.eq(works),
             pads.insn.eq(self.insn),
-            pads.row_entries.eq(row_entries),
         ]
+        with m.If(works):
+            m.d.sync += kept.eq(insn)
         for memory, form in owned:
             with m.If(insn.buffer == int(form.buffer)):
                 scale = exact_log2(machine.entry_bytes(form.buffer))
-                parts = exact_log2(form.beats_per_entry)
                 base = getattr(self, f"base_{memory.buffer.name.lower()}")
                 m.d.comb += [
                     splitter.address.eq(based(base, insn.dram_base << scale)),
                     splitter.row_bytes.eq(insn.x_size << scale),
                     splitter.stride_bytes.eq(insn.x_stride << scale),
-                    walker.first.eq(first << parts),
-                    walker.pitch.eq(row_entries << parts),
-                    walker.row_places.eq(insn.x_size << parts),
-                    walker.skip.eq(insn.dram_base & (form.entries_per_beat - 1)),
-                    walker.skip_step.eq(insn.x_stride),
                 ]
 
-        # ---- from s + 1 on ----------------------------------------------------------------------
-        buffer = Signal(unsigned(3))  # of the instruction that runs
-        row_size = Signal(len(insn.x_size))  # entries of its rows
-        with m.If(works):
-            m.d.sync += [buffer.eq(insn.buffer), row_size.eq(insn.x_size)]
-        m.d.comb += [walker.lanes.eq(1), walker.step.eq(self.valid)]
+        # ---- s + 1: where its data goes; s + 2: before the first beat can be there --------------
+        decoding, decoded = Signal(), Signal()
+        first = Signal(index_bits)  # entry of the first datum
+        above = Terms.of_product(pads.row_entries, kept.y_pad_before, index_bits)
+        m.d.sync += [
+            decoding.eq(works),
+            decoded.eq(decoding),
+            first.eq(above.total() + (kept.sram_base + kept.x_pad_before)),
+        ]
+        m.d.comb += [
+            walker.start.eq(decoded),
+            walker.rows.eq(kept.y_size),
+            walker.skip_step.eq(kept.x_stride),
+            walker.lanes.eq(1),
+            walker.step.eq(self.valid),
+        ]
         for memory, form in owned:
-            with m.If(buffer == int(form.buffer)):
-                m.d.comb += walker.lanes.eq(form.entries_per_beat)
+            with m.If(kept.buffer == int(form.buffer)):
+                parts = exact_log2(form.beats_per_entry)
+                m.d.comb += [
+                    walker.first.eq(first << parts),
+                    walker.pitch.eq(pads.row_entries << parts),
+                    walker.row_places.eq(kept.x_size << parts),
+                    walker.skip.eq(kept.dram_base & (form.entries_per_beat - 1)),
+                    walker.lanes.eq(form.entries_per_beat),
+                ]
                 with m.If(self.valid & walker.last_of_row):
                     scale = exact_log2(machine.entry_bytes(form.buffer))
                     counted = getattr(self.read_bytes, memory.buffer.name.lower())
-                    m.d.comb += counted.eq(row_size << scale)
+                    m.d.comb += counted.eq(kept.x_size << scale)
 
         # ---- b + 1: from beats and zeros to banks; b + 2: written -------------------------------
-        m.d.comb += [pads.write.eq(~self.valid), self.running.eq(walker.valid | pads.running)]
+        m.d.comb += [
+            pads.write.eq(~self.valid),
+            self.running.eq(decoding | decoded | walker.valid | pads.valid),
+        ]
         m.d.sync += self.writing.eq(self.valid | (pads.valid & pads.write))
         for memory in self.memories:
             write = getattr(self, f"write_{memory.buffer.name.lower()}")
             chosen = Signal(memory.write_layout, name=f"chosen_{memory.buffer.name.lower()}")
             for form in memory.formats:
-                with m.If(buffer == int(form.buffer)):
+                with m.If(kept.buffer == int(form.buffer)):
                     with m.If(self.valid):
                         m.d.comb += self._write_beat(memory, form, chosen, walker)
                     with m.Else():

@@ -1,10 +1,11 @@
 """The life of an instruction in its stage: start, run, end, with its tokens."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from vta_isa.insn import FINISH, INSN_BITS
+from vta_isa.microarch import LOAD_SETUP
 
 from .layouts import struct
 
@@ -30,7 +31,7 @@ class StageState(wiring.Signature):
         super().__init__(
             {
                 "runs": Out(1),  # from the start of an instruction to its end, both included
-                "setup": Out(1),  # the first two cycles of that
+                "setup": Out(1),  # the first LOAD_SETUP cycles of that
                 "late": Out(1),  # the work was done before, there is no room for its tokens
                 "waits_prev": Out(1),  # the head lacks the token of the stage before
                 "waits_next": Out(1),  # the head lacks the token of the stage behind, only
@@ -86,14 +87,14 @@ class StageControl(wiring.Component):
         with m.Elif(self.end):
             m.d.sync += busy.eq(0)
 
-        second, late = Signal(), Signal()
+        started, late = Signal(LOAD_SETUP - 1), Signal()  # so many cycles ago
         m.d.sync += [
-            second.eq(self.start),
+            started.eq(Cat(self.start, started)),
             late.eq(busy & ~self.running & ~self.end),
         ]
         m.d.comb += [
             self.state.runs.eq(self.start | busy),
-            self.state.setup.eq(self.start | second),
+            self.state.setup.eq(self.start | started.any()),
             self.state.late.eq(late),
             self.state.waits_prev.eq(waits & no_prev),
             self.state.waits_next.eq(waits & no_next & ~no_prev),

@@ -48,10 +48,10 @@ WRITE = 1  # ACC and OUT memory are written
 LOAD_REQUEST = 1
 # A beat on the bus in cycle b is registered, rotated to its banks, and written in cycle b + 2.
 LOAD_WRITE = 2
-# The first zero entry of padding can be written in s + 2.
-PAD_FIRST = 2
-# Cycles of a LOAD before anything can be written, counted as busy: s and s + 1.
-LOAD_SETUP = 2
+# The first zero entry of padding can be written in s + 3.
+PAD_FIRST = 3
+# Cycles of a LOAD before anything can be written, counted as busy.
+LOAD_SETUP = PAD_FIRST
 
 # ---- store -------------------------------------------------------------------------------------
 

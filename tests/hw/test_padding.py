@@ -24,6 +24,11 @@ def padding(base, x_size, y_size, y_pad, x_pad, depth):
 SHAPES = [
     *itertools.product([1, 3], [0, 1, 2, 3], [(0, 0), (1, 0), (0, 2), (2, 1)], [(0, 0), (1, 0)]),
     *itertools.product([2], [0, 1, 3], [(0, 0), (1, 1)], [(0, 2), (2, 1)]),
+    # The ends of the fields, and data that is larger than the memory.
+    (1, 1, (15, 15), (15, 15)),
+    (7, 2, (15, 0), (0, 0)),
+    (255, 253, (0, 1), (0, 0)),
+    (37, 41, (0, 1), (0, 0)),
 ]
 
 
@@ -40,10 +45,14 @@ def test_every_entry_of_padding_is_visited_in_order(stalls):
                 y_pad=y_pad, x_pad=x_pad,
             )  # fmt: skip
             ctx.set(dut.insn, MEM.encode(**fields))
-            ctx.set(dut.row_entries, x_size + sum(x_pad))
             ctx.set(dut.start, 1)
             await ctx.tick()
             ctx.set(dut.start, 0)
+            ctx.set(dut.insn, 0)
+            assert not ctx.get(dut.valid)
+            assert ctx.get(dut.row_entries) == x_size + sum(x_pad)
+            ctx.set(dut.write, 1)  # of nothing
+            await ctx.tick()
             for index in padding(base, x_size, y_size, y_pad, x_pad, 256):
                 while stalls and rng.random() < 0.4:
                     ctx.set(dut.write, 0)
@@ -52,6 +61,6 @@ def test_every_entry_of_padding_is_visited_in_order(stalls):
                 assert ctx.get(dut.valid), (x_size, y_size, y_pad, x_pad)
                 assert ctx.get(dut.index) == index, (x_size, y_size, y_pad, x_pad)
                 await ctx.tick()
-            assert not ctx.get(dut.running), (x_size, y_size, y_pad, x_pad)
+            assert not ctx.get(dut.valid), (x_size, y_size, y_pad, x_pad)
 
     bench(dut, testbench)
