@@ -11,7 +11,8 @@ class Queue(wiring.Component):
 
     An item pushed in cycle n is at the head of an empty queue in n + 1. The place of an item taken
     in n can be filled from n + 1: ``push.ready`` and ``pop.valid`` depend on registers only. One
-    push and one pop per cycle. ``pop.payload`` comes from the memory's synchronous read port.
+    push and one pop per cycle. ``pop.payload`` is a register; the memory's synchronous read port
+    has the item behind it, if there is one.
     """
 
     def __init__(self, shape, depth: int):
@@ -23,12 +24,12 @@ class Queue(wiring.Component):
         m = Module()
         m.submodules.memory = memory = Memory(shape=self.shape, depth=self.depth, init=[])
         write = memory.write_port()
-        # An item pushed into the empty queue is read in the cycle in which it is written.
+        # An item pushed behind the only one is read in the cycle in which it is written.
         read = memory.read_port(transparent_for=(write,))
 
         level = Signal(range(self.depth + 1))
         tail = Signal(range(self.depth))
-        head = Signal(range(self.depth))
+        second = Signal(range(self.depth), init=1 % self.depth)  # place of the item behind the head
         pushed, popped = Signal(), Signal()
 
         def behind(place):
@@ -42,10 +43,13 @@ class Queue(wiring.Component):
             write.addr.eq(tail),
             write.data.eq(self.push.payload),
             write.en.eq(pushed),
-            read.addr.eq(Mux(popped, behind(head), head)),
-            self.pop.payload.eq(read.data),
+            read.addr.eq(Mux(popped, behind(second), second)),
         ]
-        m.d.sync += [level.eq(level + pushed - popped), head.eq(read.addr)]
+        m.d.sync += [level.eq(level + pushed - popped), second.eq(read.addr)]
         with m.If(pushed):
             m.d.sync += tail.eq(behind(tail))
+        with m.If(level == 0):
+            m.d.sync += self.pop.payload.eq(self.push.payload)
+        with m.Elif(popped):
+            m.d.sync += self.pop.payload.eq(Mux(level == 1, self.push.payload, read.data))
         return m
