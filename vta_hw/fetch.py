@@ -64,19 +64,16 @@ class Fetch(wiring.Component):
         m.submodules.splitter = splitter = BurstSplitter(machine)
         wiring.connect(m, splitter.burst, wiring.flipped(self.request))
 
-        slots = machine.axi.addr_bits - exact_log2(INSN_BYTES)
-        place = Signal(slots)  # address of the next instruction to request, in instructions
-        left = Signal(COUNT_BITS)  # to request
+        insn_bits, chunk_bits = exact_log2(INSN_BYTES), exact_log2(CHUNK_INSNS)
+        place = Signal(machine.axi.addr_bits - insn_bits - chunk_bits)  # next chunk to request
+        left = Signal(COUNT_BITS)  # instructions to request, from that place on
         held = Signal(range(BUFFER_CHUNKS + 1))  # chunks requested and not all dispatched
         self.chunk_done = Signal()  # the last instruction of a chunk is dispatched
         asking = Signal()  # bursts of a chunk are presented
         may_ask = Signal()
+        is_whole = left[chunk_bits:] != 0
 
-        room = Signal(range(CHUNK_INSNS + 1))
-        count = Signal(range(CHUNK_INSNS + 1))
         m.d.comb += [
-            room.eq(CHUNK_INSNS - place[: exact_log2(CHUNK_INSNS)]),
-            count.eq(Mux(left < room, left, room)),
             may_ask.eq(
                 (left != 0)
                 & ((held != BUFFER_CHUNKS) | self.chunk_done)
@@ -85,31 +82,38 @@ class Fetch(wiring.Component):
             splitter.rows.eq(1),
         ]
         with m.If(self.start):
-            # The stream's own numbers, before they are in the registers.
-            first = self.insn_address[exact_log2(INSN_BYTES) :]
-            first_room = CHUNK_INSNS - first[: exact_log2(CHUNK_INSNS)]
+            # The first chunk: what is before the stream's first instruction is left out.
+            first = self.insn_address[insn_bits:]
+            skipped = first[:chunk_bits]
+            room, count = Signal(range(CHUNK_INSNS + 1)), Signal(range(CHUNK_INSNS + 1))
+            is_all = Signal()  # of the stream
             m.d.comb += [
-                room.eq(first_room),
-                count.eq(Mux(self.insn_count < first_room, self.insn_count, first_room)),
+                room.eq(CHUNK_INSNS - skipped),
+                is_all.eq(self.insn_count <= room),
+                count.eq(Mux(is_all, self.insn_count, room)),
                 splitter.start.eq(self.insn_count != 0),
                 splitter.address.eq(self.insn_address),
-                splitter.row_bytes.eq(count << exact_log2(INSN_BYTES)),
+                splitter.row_bytes.eq(count << insn_bits),
             ]
             m.d.sync += [
-                place.eq(first + count),
-                left.eq(self.insn_count - count),
+                place.eq(first[chunk_bits:] + 1),
+                left.eq(Mux(is_all, 0, self.insn_count - room)),
                 held.eq(1),
                 asking.eq(1),
             ]
         with m.Else():
             m.d.comb += [
                 splitter.start.eq(may_ask),
-                splitter.address.eq(Cat(Const(0, exact_log2(INSN_BYTES)), place)),
-                splitter.row_bytes.eq(count << exact_log2(INSN_BYTES)),
+                splitter.address.eq(Cat(Const(0, insn_bits + chunk_bits), place)),
+                splitter.row_bytes.eq(Mux(is_whole, CHUNK_INSNS, left[:chunk_bits]) << insn_bits),
             ]
             m.d.sync += held.eq(held + may_ask - self.chunk_done)
             with m.If(may_ask):
-                m.d.sync += [place.eq(place + count), left.eq(left - count), asking.eq(1)]
+                m.d.sync += [
+                    place.eq(place + 1),
+                    left.eq(Mux(is_whole, left - CHUNK_INSNS, 0)),
+                    asking.eq(1),
+                ]
             with m.Elif(self.request.ready & splitter.last):
                 m.d.sync += asking.eq(0)
 
