@@ -1,6 +1,6 @@
 """Finds instructions that cannot be executed, as they are dispatched."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,6 +10,7 @@ from vta_isa.insn import INSN_BITS, layouts
 from vta_isa.machine import Machine
 
 from .layouts import Views
+from .shift_add import Terms
 
 NUMBER_BITS = 32  # of an instruction's place in its stream
 LOADABLE = (Buffer.UOP, Buffer.WGT, Buffer.INP, Buffer.ACC, Buffer.ACC_8BIT)
@@ -23,8 +24,9 @@ def fault_layout() -> data.StructLayout:
 class InsnCheck(wiring.Component):
     """Looks at what no uop is needed for: undefined numbers, and tiles past the end of an SRAM.
 
-    The ``fault`` of an instruction dispatched (``valid``) in cycle d is there in d + 3, before a
-    beat of a STORE can be on the bus. The same rules, in words: simulator/checks.py. DRAM has
+    The ``fault`` of an instruction dispatched (``valid``) in cycle d is there in d + 3, for a
+    tile past the end in d + 4: before a beat of a STORE can be on the bus, and before the
+    instruction ends. The same rules, in words: simulator/checks.py. DRAM has
     no end that the machine knows, and flags towards a stage that is not there mean nothing.
     """
 
@@ -83,26 +85,51 @@ class InsnCheck(wiring.Component):
         for buffer in Buffer:
             with m.If(mem.buffer == int(buffer)):
                 m.d.comb += depth.eq(machine.depth(buffer))
-        late = Signal(data.StructLayout({"valid": 1, "moves": 1, "cause": 8, "insn": NUMBER_BITS}))
+        found = data.StructLayout({"valid": 1, "moves": 1, "cause": 8, "insn": NUMBER_BITS})
+        room_layout = signed(len(mem.sram_base) + 1)
+        tile = Signal(found)
+        summed = Signal(data.StructLayout({"moves": 1, "large": 1, "insn": NUMBER_BITS}))
         height, width = Signal(side), Signal(side)
-        base, limit = Signal(len(mem.sram_base)), Signal.like(depth)
+        tile_room, room = Signal(room_layout), Signal(room_layout)  # entries from the base on
         m.d.sync += [
-            late.valid.eq(valid),
-            late.moves.eq(moves),
-            late.cause.eq(cause),
-            late.insn.eq(number),
+            tile.valid.eq(valid),
+            tile.moves.eq(moves),
+            tile.cause.eq(cause),
+            tile.insn.eq(number),
             height.eq(Mux(rows > depth, depth + 1, rows)),
             width.eq(Mux(columns > depth, depth + 1, columns)),
-            base.eq(mem.sram_base),
-            limit.eq(depth),
+            tile_room.eq(depth - mem.sram_base),
         ]
 
-        # ---- d + 3: its end ---------------------------------------------------------------------
-        area = height * width
-        past = late.moves & (height != 0) & (base + area > limit)
+        # ---- d + 3: half way to its area --------------------------------------------------------
+        # An area with a bit for 2 ** enough or more is too large; any other is below twice that.
+        enough = deepest.bit_length()
+        large = Cat(bit & width[max(enough - i, 0) :].any() for i, bit in enumerate(height)).any()
+        bits = enough + 1
+        quarters = Terms.of_product(width, height, bits).paired().paired()
+        area = quarters.registers("area")
         m.d.sync += [
-            self.fault.valid.eq(late.valid & ((late.cause != Fault.NONE) | past)),
-            self.fault.cause.eq(Mux(late.cause != Fault.NONE, late.cause, Const(Fault.SRAM_RANGE))),
-            self.fault.insn.eq(late.insn),
+            summed.moves.eq(tile.valid & tile.moves & (tile.cause == Fault.NONE) & (height != 0)),
+            summed.large.eq(large),
+            summed.insn.eq(tile.insn),
+            room.eq(tile_room),
+            *area.eq(quarters),
+        ]
+
+        # ---- d + 4: its end; what the instruction alone says was there a cycle before -----------
+        is_past, is_bad = Signal(), Signal()
+        past_insn, bad_insn = Signal(NUMBER_BITS), Signal(NUMBER_BITS)
+        bad_cause = Signal(Fault)
+        m.d.sync += [
+            is_past.eq(summed.moves & (summed.large | (area.total() > room))),
+            past_insn.eq(summed.insn),
+            is_bad.eq(tile.valid & (tile.cause != Fault.NONE)),
+            bad_insn.eq(tile.insn),
+            bad_cause.eq(tile.cause),
+        ]
+        m.d.comb += [
+            self.fault.valid.eq(is_past | is_bad),
+            self.fault.cause.eq(Mux(is_past, Const(Fault.SRAM_RANGE), bad_cause)),
+            self.fault.insn.eq(Mux(is_past, past_insn, bad_insn)),
         ]
         return m
