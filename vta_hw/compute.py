@@ -98,6 +98,7 @@ class Compute(wiring.Component):
         spaced = Signal()  # iterations take several cycles each
         function = Signal(Function)
         imm = Signal(signed(IMMEDIATE_BITS))
+        overwrites = Signal() if machine.extensions.gemm_overwrite else None
         executing = Signal()
         finished = Signal()  # the last iteration executes
         m.d.comb += [
@@ -131,6 +132,8 @@ class Compute(wiring.Component):
                 function.eq(Mux(alu, insn.alu.alu_op, gemm_function)),
                 imm.eq(insn.alu.imm),
             ]
+            if overwrites is not None:
+                m.d.sync += overwrites.eq(~alu & insn.gemm.overwrite)
 
         mem = insn.mem
         any_rows = (mem.y_size != 0) | (mem.y_pad_before != 0) | (mem.y_pad_after != 0)
@@ -163,7 +166,9 @@ class Compute(wiring.Component):
         ]
 
         self._uop_memory(m, loader, iterations)
-        self._pipeline(m, loader, iterations, is_alu, two_tensors, spaced, function, imm, finished)
+        self._pipeline(
+            m, loader, iterations, is_alu, two_tensors, spaced, overwrites, function, imm, finished
+        )
         return m
 
     def _uop_memory(self, m: Module, loader: Loader, iterations: Iterations) -> None:
@@ -182,7 +187,17 @@ class Compute(wiring.Component):
             m.d.comb += iterations.uop.eq(read.data[bank])
 
     def _pipeline(
-        self, m: Module, loader, iterations, is_alu, two_tensors, spaced, function, imm, finished
+        self,
+        m: Module,
+        loader,
+        iterations,
+        is_alu,
+        two_tensors,
+        spaced,
+        overwrites,
+        function,
+        imm,
+        finished,
     ) -> None:
         machine, geometry = self.machine, self.acc_memory
         readers = 2 if machine.alu.tensor_interval == 1 else 1
@@ -255,13 +270,19 @@ class Compute(wiring.Component):
             m.d.sync += known.eq(Cat(1, known[:-1]))
         with m.If(iterations.start):
             m.d.sync += known.eq(0)
+        x = reads[0].early
+        if overwrites is not None:
+            # Sums are added to 0, whatever there was.
+            x = Mux(overwrites, 0, x)
+            with m.If(overwrites):
+                m.d.sync += known.eq(0)
 
         # ---- t - 1: operands are there; t: execute ----------------------------------------------
         m.d.comb += [
             alu.step.eq(step),
             alu.function.eq(function),
             alu.imm.eq(imm),
-            alu.x.eq(reads[0].early),
+            alu.x.eq(x),
             alu.y.eq(reads[1].early if readers == 2 else reads[0].entry),
             alu.sums.eq(gemm.sums),
             finished.eq(alu.executed & alu.last),

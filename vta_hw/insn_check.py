@@ -75,6 +75,9 @@ class InsnCheck(wiring.Component):
             m.d.comb += cause.eq(Fault.STORE_PADDING)
         with m.Elif(is_alu & (insn.alu.alu_op > max(AluOp))):
             m.d.comb += cause.eq(Fault.UNDEFINED_ALU_OP)
+        if machine.extensions.gemm_overwrite:
+            with m.Elif(insn.is_(Opcode.GEMM) & loop.reset & loop.overwrite):
+                m.d.comb += cause.eq(Fault.UNDEFINED_GEMM)
         with m.Elif(executes & (loop.uop_end > machine.depth(Buffer.UOP))):
             m.d.comb += cause.eq(Fault.SRAM_RANGE)
 

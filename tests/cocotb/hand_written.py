@@ -157,6 +157,20 @@ def resets(machine: Machine) -> list[Fields]:
     ]
 
 
+def overwritten(machine: Machine) -> list[Fields]:
+    """Products that replace what there was, also of the iteration before, and then are added to."""
+    replace = machine.extensions.gemm_overwrite
+    insns = filled(machine)
+    for distance in (1, 2, 3, 4):
+        insns += [
+            gemm(uops=(0, distance), iters=(1, 5), src=(0, 1), wgt=(0, 1), overwrite=replace),
+            gemm(uops=(0, distance), iters=(1, 2), src=(0, 1), wgt=(0, 1)),
+            gemm(uops=(0, 1), iters=(2, distance), dst=(0, 1), src=(1, 1), overwrite=replace),
+            alu(AluOp.ADD, uops=(0, distance), imm=distance),
+        ]
+    return [*insns, result(machine)]
+
+
 def nothing_to_compute(machine: Machine) -> list[Fields]:
     """Loops without an iteration, whatever else they say."""
     far = machine.depth(ACC) - 1
@@ -256,6 +270,7 @@ SERIAL: tuple[Stream, ...] = (
     strides,
     page_boundaries,
     multiplied,
+    overwritten,
     close_together,
     resets,
     nothing_to_compute,

@@ -1,15 +1,18 @@
 """Tiles past the end of a memory are found, whatever their shape; and who is to blame."""
 
+import itertools
 import random
 
 import machines
 import pytest
+import rtl_machines
 from bench import bench
 
 from vta_hw.insn_check import InsnCheck
+from vta_isa.encoding import encode_stream
 from vta_isa.enums import Buffer
 from vta_isa.faults import Fault
-from vta_isa.insn import FINISH, MEM, load
+from vta_isa.insn import FINISH, MEM, gemm, load, records
 
 PAD, SIZE = 15, 65535  # the highest that the fields hold
 
@@ -81,3 +84,26 @@ def test_tiles_past_the_end(name):
         assert found == expected
 
     bench(dut, testbench, watch)
+
+
+@pytest.mark.parametrize(("reset", "overwrite"), [*itertools.product((False, True), repeat=2)])
+@pytest.mark.parametrize("iters", [(1, 1), (0, 0)])
+def test_a_gemm_cannot_reset_and_overwrite_at_once(reset, overwrite, iters):
+    machine = rtl_machines.machine("odd")
+    insn = gemm(uops=(0, 1), iters=iters, reset=reset, overwrite=overwrite)
+    low, high = encode_stream(records([insn]), machine)[0].tolist()
+    dut = InsnCheck(machine)
+    found = []
+
+    async def testbench(ctx):
+        ctx.set(dut.valid, 1)
+        ctx.set(dut.insn, low | high << 64)
+        ctx.set(dut.number, 7)
+        for _ in range(8):
+            await ctx.tick()
+            ctx.set(dut.valid, 0)
+            if ctx.get(dut.fault.valid):
+                found.append((Fault(ctx.get(dut.fault.cause)), ctx.get(dut.fault.insn)))
+
+    bench(dut, testbench)
+    assert found == ([(Fault.UNDEFINED_GEMM, 7)] if reset and overwrite else [])

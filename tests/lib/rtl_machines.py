@@ -9,7 +9,7 @@ from vta_isa.errors import MachineError
 from vta_isa.machine import Machine, load_machine
 
 # Small, and unlike the presets wherever a machine can be: banks in every memory, sub-byte scalars,
-# two rows, two products per multiplier, late memory, a second ACC read port.
+# two rows, two products per multiplier, late memory, a second ACC read port, GEMM that overwrites.
 ODD = {
     "name": "odd",
     "gemm": {"batch": 2, "block_in": 2, "block_out": 8, "packing": 2},
@@ -19,6 +19,7 @@ ODD = {
     "queues": {"command": 3, "token": 2},
     "alu": {"tensor_interval": 1},
     "memory": {"read_latency": 11, "write_latency": 3, "jitter": 5},
+    "extensions": {"gemm_overwrite": True},
 }
 
 
@@ -62,6 +63,7 @@ def random_machine(rng: np.random.Generator) -> Machine:
                 "write_latency": int(rng.integers(1, 20)),
                 "jitter": int(rng.integers(1 << 16)) if rng.random() < 0.5 else None,
             },
+            "extensions": {"gemm_overwrite": bool(rng.integers(2))},
         }
         try:
             return load_machine(description)

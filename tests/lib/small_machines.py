@@ -3,7 +3,8 @@
 from vta_isa.machine import Machine, load_machine
 
 # Unlike `tiny` wherever a machine can be: banks in every memory, sub-byte scalars, two rows, two
-# products per multiplier, a second ACC read port, shorter queues, wider addresses.
+# products per multiplier, a second ACC read port, shorter queues, wider addresses,
+# GEMM that overwrites.
 ODD = {
     "name": "odd",
     "gemm": {"batch": 2, "block_in": 2, "block_out": 8, "packing": 2},
@@ -12,6 +13,7 @@ ODD = {
     "axi": {"data_bits": 256, "burst_beats": 8, "outstanding_reads": 3, "addr_bits": 40},
     "queues": {"command": 3, "token": 2},
     "alu": {"tensor_interval": 1},
+    "extensions": {"gemm_overwrite": True},
 }
 
 
