@@ -84,6 +84,11 @@ COUNTERS: tuple[Counter, ...] = (
     *_EVENTS,
 )
 
+# The counters that are causes, stage by stage; the columns of `vta_isa.launch.Places`.
+CAUSE_COUNTERS: tuple[str, ...] = tuple(
+    f"{stage}_{cause}" for stage, causes in CAUSES.items() for cause in causes
+)
+
 BY_NAME: dict[str, Counter] = {counter.name: counter for counter in COUNTERS}
 
 

@@ -24,6 +24,18 @@ class Bursts:
 
 
 @dataclass(frozen=True)
+class Places:
+    """Whose cycles were spent on what: every cycle of a stage belongs to one instruction.
+
+    It belongs to the one that runs, else to the one that waits at the head of the command queue;
+    one of fetch to the instruction that is dispatched next. Cycles without any belong to nobody.
+    """
+
+    causes: NDArray[np.int64]  # (n, causes) cycles; columns are vta_isa.counters.CAUSE_COUNTERS
+    stalled: NDArray[np.int64]  # (n, 3) cycles of its stage with AR, AW, W valid but not ready
+
+
+@dataclass(frozen=True)
 class Timeline:
     """When each instruction was where: one element per instruction in stream order, (n,) each."""
 
@@ -32,6 +44,7 @@ class Timeline:
     start: NDArray[np.int64]  # cycle in which its stage starts it and consumes its tokens
     end: NDArray[np.int64]  # its last cycle, in which its tokens are pushed
     bursts: Bursts | None = None  # only when asked for
+    places: Places | None = None  # only when asked for
 
 
 @dataclass(frozen=True)

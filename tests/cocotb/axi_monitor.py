@@ -40,6 +40,7 @@ class Monitor:
         self.reads: deque[int] = deque()  # beats to come of every read burst
         self.writes: deque[int] = deque()
         self.unanswered = 0
+        self.resets = 0  # cycles of reset so far
 
     @property
     def quiet(self) -> bool:
@@ -51,7 +52,11 @@ class Monitor:
         while True:
             await RisingEdge(self.clk)
             if int(self.reset.value) == self.in_reset:
+                resets = self.resets
                 self._clear()
+                self.resets = resets + 1
+                if resets:  # registers need an edge
+                    self._silent()
                 continue
             if self.has_writes:
                 self._data()  # before addresses: data of the same cycle comes before its address
@@ -60,6 +65,12 @@ class Monitor:
             if self.has_reads:
                 self._read_data()
                 self._address("ar")
+
+    def _silent(self) -> None:
+        here = (("ar",) if self.has_reads else ()) + (("aw", "w") if self.has_writes else ())
+        for channel in here:
+            valid = self._get(f"{channel}valid")
+            assert not valid, f"A3.1.2: {channel.upper()}VALID is high in reset"
 
     def _address(self, channel: str) -> None:
         if not self._moves(channel):

@@ -3,6 +3,7 @@
 import cocotb
 from axi_lite import OKAY, SLVERR, Host
 from axi_lite_host import Model
+from axi_lite_monitor import LiteMonitor
 from cocotb.triggers import RisingEdge
 from small_machines import machine_of
 from support import drive, parameters, random_of, start
@@ -35,6 +36,7 @@ async def begun(dut, rng, pause: float):
     quiet = dict.fromkeys(events, 0)
     await start(dut, counters__valid=0, counters__value=0, **ports, **quiet)
     host.start()
+    cocotb.start_soon(LiteMonitor(dut, "bus__", dut.clk, dut.rst).run())
     cocotb.start_soon(count(dut, rng, [inputs[register.name] for register in COUNTERS]))
     return host, Model(REGISTERS, inputs)
 

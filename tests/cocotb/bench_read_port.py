@@ -137,11 +137,14 @@ async def a_bad_response_is_reported_once_per_beat(dut):
     rng = random_of("bad")
     memory = Memory(dut, "axi__", dut.clk, bytes(4096), rng, Mood())
     memory.read_fails = lambda number, address: number == 1
+    limits = {"burst_bytes": burst_bytes(MACHINE), "reads": MACHINE.axi.outstanding_reads}
+    monitor = Monitor(dut, "axi__", dut.clk, dut.rst, **limits)
     clients = [Requester(dut, client, rng, 1.0) for client in Client]
     for client in clients:
         client.offer()
     await start(dut)
     cocotb.start_soon(memory.run())
+    cocotb.start_soon(monitor.run())
     failures = 0
     for _ in range(60):
         if not clients[2].request and clients[2].left > 57:
@@ -151,5 +154,5 @@ async def a_bad_response_is_reported_once_per_beat(dut):
         if clients[2].granted():
             clients[2].request = None
         failures += int(dut.failed.value)
-    assert memory.read_bursts == 3
+    assert memory.read_bursts == monitor.bursts["ar"] == 3
     assert failures == 2

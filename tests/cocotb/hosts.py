@@ -7,6 +7,7 @@ from random import Random
 
 import cocotb
 from axi_lite import OKAY, Host
+from axi_lite_monitor import LiteMonitor
 from axi_memory import Memory, Mood
 from axi_monitor import Monitor
 from cocotb.triggers import RisingEdge
@@ -31,9 +32,9 @@ class CoreHost:
         self.monitor = Monitor(dut, "m_axi_", dut.clk, dut.rst, **_limits(machine))
 
     async def begin(self) -> None:
+        cocotb.start_soon(self.monitor.run())  # which also looks at reset
         await start(self.dut, start=0, insn_address=0, insn_count=0, bases=0)
         cocotb.start_soon(self.memory.run())
-        cocotb.start_soon(self.monitor.run())
 
     async def launch(self, insn_address: int, insn_count: int) -> dict[str, int]:
         """Counters of the launch, when it has ended."""
@@ -65,12 +66,15 @@ class TopHost:
             dut, "m_axi_data_", dut.ap_clk, dut.ap_rst_n, in_reset=0, **_limits(machine)
         )
         self.bus = Host(dut, "s_axi_control_", dut.ap_clk, rng, pause)
+        self.lite_monitor = LiteMonitor(dut, "s_axi_control_", dut.ap_clk, dut.ap_rst_n, in_reset=0)
 
     async def begin(self) -> None:
         from cocotb.clock import Clock
         from cocotb.triggers import ClockCycles
         from support import PERIOD_NS
 
+        cocotb.start_soon(self.monitor.run())  # which also look at reset
+        cocotb.start_soon(self.lite_monitor.run())
         self.dut.ap_rst_n.value = 0
         Clock(self.clk, PERIOD_NS, unit="ns").start()
         await ClockCycles(self.clk, 2)
@@ -78,7 +82,6 @@ class TopHost:
         await RisingEdge(self.clk)
         self.bus.start()
         cocotb.start_soon(self.memory.run())
-        cocotb.start_soon(self.monitor.run())
 
     async def set(self, name: str, value: int) -> None:
         """Write every word of a register."""

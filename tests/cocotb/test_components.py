@@ -7,6 +7,7 @@ from small_machines import machine_of
 from vta_hw.alu import TensorAlu
 from vta_hw.bursts import BurstSplitter
 from vta_hw.csr import Csr
+from vta_hw.fetch import Fetch
 from vta_hw.gate import Gate
 from vta_hw.gemm import GemmCore
 from vta_hw.loader import Loader
@@ -44,6 +45,11 @@ def test_scratchpad(machine, buffer, readers):
 def test_burst_splitter(machine):
     component = BurstSplitter(machine_of(machine))
     run_bench("bench_bursts", component, parameters={"machine": machine})
+
+
+@both
+def test_fetch(machine):
+    run_bench("bench_fetch", Fetch(machine_of(machine)), parameters={"machine": machine})
 
 
 @pytest.mark.parametrize("machine", ["tiny", "odd", "long-bursts"])

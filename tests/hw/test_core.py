@@ -13,6 +13,7 @@ from rtl_checks import check, check_results, needs_compiler
 from rtl_machines import machine
 
 from vta_hw.verilated import VerilatedCore, run_rtl
+from vta_isa.counters import CAUSE_COUNTERS
 from vta_isa.encoding import decode_stream, encode_stream
 from vta_isa.enums import Buffer, Stage
 from vta_isa.errors import DeadlockError, StreamError
@@ -126,3 +127,31 @@ def test_a_misplaced_stream_is_refused():
     stream = encode_stream(records([finish()]), machine("tiny"))
     with pytest.raises(StreamError, match="aligned to 16"):
         run_rtl(stream, np.zeros(64, dtype=np.uint8), machine("tiny"), insn_address=8)
+
+
+def of_stage(stage: str, *without: str) -> list[int]:
+    """Columns of the causes of a stage, but for those that end in one of ``without``."""
+    names = enumerate(CAUSE_COUNTERS)
+    return [i for i, name in names if name.startswith(f"{stage}_") and not name.endswith(without)]
+
+
+@pytest.mark.parametrize("pressure", [0, 7])
+@pytest.mark.parametrize("name", ["tiny", "odd"])
+def test_every_cycle_of_a_stage_belongs_to_an_instruction(name, pressure):
+    program = random_program(np.random.default_rng([pressure, 12]), machine(name))
+    how = {"pressure": pressure, "record_places": True}
+    launch = VerilatedCore(machine(name)).launch(program.stream, program.dram, **how)
+    timeline, causes = launch.timeline, launch.timeline.places.causes
+    for column, counter in enumerate(CAUSE_COUNTERS):
+        if not counter.endswith("idle"):  # nobody's before the first and behind the last
+            assert causes[:, column].sum() == launch.counters[counter], counter
+    for stage in Stage:
+        here = timeline.stage == stage
+        runs = of_stage(stage.name.lower(), "idle", "wait_load", "wait_compute", "wait_store")
+        cycles = (timeline.end - timeline.start + 1)[here]
+        np.testing.assert_array_equal(causes[here][:, runs].sum(axis=1), cycles)
+        for other in Stage:
+            if other != stage:
+                assert not causes[here][:, of_stage(other.name.lower())].any()
+    stalled = launch.timeline.places.stalled
+    assert stalled[:, 0].any() == bool(pressure)  # only then AR waits

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vta_isa.counters import CAUSE_COUNTERS, CAUSES
 from vta_isa.encoding import as_words, decode_stream
 from vta_isa.enums import Buffer, Opcode, Stage
 from vta_isa.errors import DeadlockError, StreamError, VtaError
 from vta_isa.insn import INSN_BYTES
-from vta_isa.launch import Bursts, Launch, Timeline
+from vta_isa.launch import Bursts, Launch, Places, Timeline
 from vta_isa.machine import Machine, load_machine
 from vta_isa.microarch import READ_CHANNEL, WRITE_CHANNEL, jitter_key, mul_interval
 from vta_isa.tensors import unpack_entries
@@ -24,6 +25,10 @@ from .build import library
 from .waves import Waves
 
 DONE, QUIET, CYCLE_LIMIT, PROTOCOL = range(4)  # Status in shim.cpp
+STALLS = ("ar", "aw", "w")  # channels that the memory can hold up
+_STAGE_OF = {
+    f"{stage}_{cause}": i for i, (stage, each) in enumerate(CAUSES.items()) for cause in each
+}
 SLACK = 1000  # cycles without an event that are no reason to worry
 
 
@@ -43,9 +48,9 @@ class _Launch(ctypes.Structure):
         ),
         *((name, ctypes.c_void_p) for name in ("dispatch", "start", "end", "stage")),
         ("cycles", ctypes.c_uint64),
-        *((name, ctypes.c_void_p) for name in ("count_bits", "counters")),
+        *((name, ctypes.c_void_p) for name in ("count_bits", "counters", "count_stage")),
         ("counter_count", ctypes.c_uint64),
-        ("bursts", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in ("causes", "stalled", "bursts")),
         *((name, ctypes.c_uint64) for name in ("burst_count", "bad_address", "failed")),
         ("problem", ctypes.c_char * 128),
     )
@@ -84,10 +89,12 @@ class VerilatedCore:
         pressure: int = 0,
         cycle_limit: int = (1 << 63) - 1,
         record_bursts: bool = False,
+        record_places: bool = False,
     ) -> Launch:
         """Run ``stream`` on ``dram``, which changes in place.
 
-        ``record_bursts`` adds every DRAM burst to the timeline.
+        ``record_bursts`` adds every DRAM burst to the timeline, ``record_places`` to which
+        instruction each cycle of each stage belongs.
 
         With ``pressure``, a seed above 0, every channel of the memory is ready only now and then:
         other cycles, same results.
@@ -110,6 +117,10 @@ class VerilatedCore:
         stage = np.zeros(count, dtype=np.int8)
         bits = np.array(list(count_widths().values()), dtype=np.uint8)
         counted = np.zeros(len(bits), dtype=np.uint64)
+        stages = np.array([_STAGE_OF.get(name, -1) for name in count_widths()], dtype=np.int8)
+        rows = count if record_places else 0
+        causes = np.zeros((rows, len(CAUSE_COUNTERS)), dtype=np.int64)
+        stalled = np.zeros((rows, len(STALLS)), dtype=np.int64)
         seed = machine.memory.jitter
         request = _Launch(
             dram=dram.ctypes.data,
@@ -128,6 +139,9 @@ class VerilatedCore:
             stage=stage.ctypes.data,
             count_bits=bits.ctypes.data,
             counters=counted.ctypes.data,
+            count_stage=stages.ctypes.data,
+            causes=causes.ctypes.data if record_places else None,
+            stalled=stalled.ctypes.data if record_places else None,
             counter_count=len(bits),
             **{name: array.ctypes.data for name, array in cycles.items()},
         )
@@ -150,7 +164,10 @@ class VerilatedCore:
             )
         counters = dict(zip(count_widths(), counted.tolist(), strict=True))
         bursts = _bursts(request) if record_bursts else None
-        timeline = Timeline(stage, cycles["dispatch"], cycles["start"], cycles["end"], bursts)
+        places = Places(causes, stalled) if record_places else None
+        timeline = Timeline(
+            stage, cycles["dispatch"], cycles["start"], cycles["end"], bursts, places
+        )
         return Launch(request.cycles, counters, timeline)
 
     def sram(self, buffer: Buffer) -> NDArray[np.integer]:

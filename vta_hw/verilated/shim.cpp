@@ -22,6 +22,7 @@ namespace {
 constexpr int BUS_BYTES = VTA_BUS_BYTES;
 constexpr int STAGES = 3, FETCH = 0, STORE = 3;
 constexpr int CLIENTS = 3;
+constexpr int STALLS = 3;  // channels that the memory can hold up: AR, AW, W
 constexpr int STAGE_OF_CLIENT[CLIENTS] = {2, FETCH, 1};  // memory_port.Client
 constexpr uint64_t CHUNK_BYTES = 256, INSN_BYTES = 16;
 constexpr uint32_t OKAY = 0, DECERR = 3;
@@ -131,7 +132,10 @@ struct VtaLaunch {
     uint64_t cycles;
     const uint8_t *count_bits;  // width of each counter's field in the port `counts`
     uint64_t *counters;         // sums of those fields
+    const int8_t *count_stage;  // the stage whose cycles a counter attributes, -1 for events
     uint64_t counter_count;
+    int64_t *causes;   // (insn_count, counters with a stage): those cycles by instruction, or null
+    int64_t *stalled;  // (insn_count, STALLS): cycles of AR, AW, W not ready, or null
     const int64_t *bursts;  // (burst_count, 8): Burst, by issue; valid until the next launch
     uint64_t burst_count;
     uint64_t bad_address;  // first access outside DRAM, where failed
@@ -202,8 +206,10 @@ class Bench {
             top->eval();
             if (now > 0 && !top->busy) break;
             dump(0);
+            for (int stage = 0; stage <= STAGES; ++stage) owner[stage] = insn_of(stage);
             bool event = sample();
             count();
+            note_stalls();
             top->clk = 1;
             top->eval();
             dump(1);
@@ -249,6 +255,7 @@ class Bench {
     Jitter read_jitter, write_jitter;
     std::deque<uint64_t> queued[STAGES], running[STAGES];
     uint64_t dispatched = 0;
+    int64_t owner[STAGES + 1];  // of this cycle, before what happens in it
     int64_t requested[CLIENTS];  // since when each client presents a burst; -1: it does not
     std::deque<Grant> grants;
     std::vector<Burst> bursts;
@@ -423,14 +430,39 @@ class Bench {
     // Adds up what the core counts in this cycle.
     void count() {
         const uint32_t *words = reinterpret_cast<const uint32_t *>(&top->counts);
-        uint64_t place = 0;
+        uint64_t place = 0, cause = 0, causes = 0;
+        for (uint64_t i = 0; i < run->counter_count; ++i) causes += run->count_stage[i] >= 0;
         for (uint64_t i = 0; i < run->counter_count; ++i) {
             uint64_t bits = run->count_bits[i], low = place % 32;
             uint64_t value = words[place / 32] >> low;
             if (low + bits > 32) value |= uint64_t(words[place / 32 + 1]) << (32 - low);
-            run->counters[i] += value & ((uint64_t(1) << bits) - 1);
+            value &= (uint64_t(1) << bits) - 1;
+            run->counters[i] += value;
             place += bits;
+            if (run->count_stage[i] < 0) continue;
+            int64_t insn = owner[run->count_stage[i]];
+            if (run->causes && insn >= 0) run->causes[uint64_t(insn) * causes + cause] += value;
+            ++cause;
         }
+    }
+
+    // The instruction to which a cycle of a stage belongs; -1: to nobody.
+    int64_t insn_of(int stage) const {
+        if (stage == FETCH) return dispatched < run->insn_count ? int64_t(dispatched) : -1;
+        const auto &waiting = queued[stage - 1];
+        return running[stage - 1].size() ? running_insn(stage)
+               : waiting.size()          ? int64_t(waiting.front())
+                                         : -1;
+    }
+
+    void note_stalls() {
+        if (!run->stalled) return;
+        const bool held[STALLS] = {top->m_axi_arvalid && !top->m_axi_arready,
+                                   top->m_axi_awvalid && !top->m_axi_awready,
+                                   top->m_axi_wvalid && !top->m_axi_wready};
+        for (int stage = FETCH + 1; stage <= STAGES; ++stage)
+            for (int channel = 0; owner[stage] >= 0 && channel < STALLS; ++channel)
+                run->stalled[owner[stage] * STALLS + channel] += held[channel];
     }
 
     int64_t running_insn(int stage) const {
