@@ -38,7 +38,8 @@ docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pages: $(VENV)/.installed-dev
-	$(BIN)/python tests/lib/doc_page.py docs/start.md docs/machine.md $(wildcard docs/walkthroughs/*.md)
+	$(BIN)/python tests/lib/doc_page.py docs/start.md docs/machine.md \
+		$(wildcard docs/walkthroughs/*.md docs/howto/*.md)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
