@@ -1,6 +1,6 @@
 """ResNet-18 on a machine: cycles against bounds, and what the host spends to get them.
 
-    python benchmarks/resnet18.py [-c MACHINE] [--repeat N] [--json]
+    python benchmarks/resnet18.py [-c MACHINE] [--read-latency CYCLES] [--repeat N] [--json]
 
 Every convolution of the workload is compiled once and its stream captured. Then all streams of
 C2 to C12, each as often as the network runs the layer, go through the simulator: binary stream in,
@@ -29,11 +29,14 @@ from vta_runtime import Runtime, SimulatorDevice
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-c", dest="machine", default="default", help="preset or YAML file")
+    parser.add_argument("--read-latency", type=int, help="of the DRAM; the published one is 16")
     parser.add_argument("--repeat", type=int, default=10, help="passes; the best one counts")
     parser.add_argument("--json", action="store_true", help="the same figures as JSON")
     options = parser.parse_args()
 
     machine = load_machine(options.machine)
+    if options.read_latency is not None:
+        machine = machine.replace(memory={"read_latency": options.read_latency})
     workload = load_workload("resnet18")
     counted = set(workload.totals["C2-C12"])
     rows, streams = [], []
@@ -71,6 +74,7 @@ def main() -> None:
     macs = sum(layer.macs for _, _, layer in streams)
     figures = {
         "machine": machine.name,
+        "read_latency": machine.memory.read_latency,
         "layers": [
             dict(zip(("name", "count", "cycles", "bound", "utilization"), row, strict=True))
             for row in rows
@@ -95,7 +99,11 @@ def main() -> None:
         )
     console = Console()
     console.print(table)
-    console.print(f"C2-C12 with multiplicities: {total:,} cycles, {len(streams)} streams")
+    peak = macs / machine.macs_per_cycle / total
+    console.print(
+        f"C2-C12 with multiplicities, memory latency {machine.memory.read_latency}: {total:,} "
+        f"cycles, {peak:.1%} of peak, {len(streams)} streams"
+    )
     console.print(f"compile and first run, all layers: {compile_seconds:.2f} s")
     rates = "{gmacs_per_second:.0f} GMAC/s, {mcycles_per_second:.0f} M cycles/s".format(**figures)
     both, alone = (1e3 * best[name] for name in times)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vta_isa.enums import AluOp
+from vta_isa.enums import AluOp, FusedOp
 from vta_isa.enums import Buffer as Memory
 from vta_isa.errors import ScheduleError
 from vta_isa.machine import Machine
+from vta_runtime.requantize import Requantize
 
 from . import te
-from .ir.nodes import Buffer, Emit, Intrinsic, Produce, Scope, Var
+from .ir.build import seq
+from .ir.nodes import Buffer, Emit, Intrinsic, Produce, Scope, Stmt, Var
 from .ir.visit import loops, rename_loops, replace_buffers
 from .schedule.naive import naive_nests
 
@@ -33,6 +35,40 @@ def gemm_reset(machine: Machine) -> Intrinsic:
     initial, _ = naive_nests(tensor)
     formals = (_formal(machine, tensor, Scope.ACC),)
     return _intrinsic("gemm_reset", formals, initial, Emit("gemm", reset=True))
+
+
+def gemm_overwrite(machine: Machine) -> Intrinsic:
+    """``acc[b, o] = sum over k of inp[b, k] * wgt[o, k]``: a reset and a GEMM, in one extension."""
+    reset, product = gemm_reset(machine), gemm(machine)
+    acc, *sources = product.formals
+    zeroed = rename_loops(reset.body, {n.var: Var(f"{n.var.name}.0") for n in loops(reset.body)})
+    body: Stmt = seq([replace_buffers(zeroed, {reset.formals[0].name: acc}), product.body])
+    return Intrinsic("gemm_overwrite", (acc, *sources), body, Emit("gemm", overwrite=True))
+
+
+def requantize(machine: Machine, how: Requantize, *, biased: bool) -> Intrinsic:
+    """``dst[b, o] = min(max((x[b, o] + bias[b, o]) >> shift, low), high)``, an extension.
+
+    Without ``biased`` there is no bias. Works in place like any ALU operation.
+    """
+    shape, dtype = machine.entry_shape(Memory.ACC), str(machine.dtype(Memory.ACC))
+    x = te.placeholder(shape, dtype, "x", axes=("b", "o"))
+    bias = te.placeholder(shape, dtype, "bias", axes=("b", "o"))
+    dst = te.compute(
+        shape, lambda b, o: requantized(x[b, o] + bias[b, o] if biased else x[b, o], how), "dst"
+    )
+    (nest,) = naive_nests(dst)
+    sources = (x, bias) if biased else (x,)
+    formals = tuple(_formal(machine, tensor, Scope.ACC) for tensor in (dst, *sources))
+    imm = None if biased else 0
+    emit = Emit("alu", alu_op=FusedOp.REQUANTIZE, imm=imm, fused=how)
+    return _intrinsic("alu_requantize", formals, nest, emit)
+
+
+def requantized(total: te.Value, how: Requantize) -> te.Value:
+    """What a REQUANTIZE makes of an accumulator to which the bias has been added."""
+    low, high = how.bounds
+    return te.minimum(te.maximum(total >> how.shift, low), high)
 
 
 def alu(machine: Machine, op: AluOp | str, imm: int | None = None) -> Intrinsic:

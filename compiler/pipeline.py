@@ -14,6 +14,7 @@ from .passes.calls import emit_calls
 from .passes.dma import inject_dma
 from .passes.hoist import hoist_allocations
 from .passes.inplace import unify_in_place
+from .passes.overwrite import overwrite_first
 from .passes.peel import peel_reductions
 from .passes.stages import mark_stages
 from .passes.synchronize import synchronize_dram
@@ -29,6 +30,11 @@ def _simplified(body: Stmt) -> Stmt:
     return simplify_stmt(body, drop_unit_loops=True)
 
 
+def _peeled(program: Program, machine: Machine) -> Program:
+    """A product can only overwrite what a reset beside it would clear."""
+    return peel_reductions(program, everywhere=machine.extensions.gemm_overwrite)
+
+
 # fmt: off
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("simplify",    lambda p, m: map_program(p, _simplified)),
@@ -36,7 +42,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("inplace",     lambda p, m: unify_in_place(p)),  # before tokens: unified buffers conflict
     ("hoist",       lambda p, m: hoist_allocations(p)),
     ("stages",      lambda p, m: mark_stages(p)),
-    ("peel",        lambda p, m: peel_reductions(p)),   # before tokens, which it would double
+    ("peel",        _peeled),                           # before tokens, which it would double
+    ("overwrite",   overwrite_first),                   # before tokens: a reset may wait for one
     ("synchronize", lambda p, m: synchronize_dram(p)),  # before tokens: none is left across one
     ("tokens",      lambda p, m: insert_tokens(p)),
     ("vthreads",    lambda p, m: interleave_virtual_threads(p)),  # copies blocks, tokens and all

@@ -1,4 +1,4 @@
-"""Cycles below which no stream of the published instruction set computes a layer.
+"""Cycles below which no stream of a machine's instruction set computes a layer.
 
 The compute stage does one thing at a time, and the two DRAM channels move one beat a cycle, so a
 layer takes at least as long as the busiest of the three:
@@ -7,7 +7,8 @@ layer takes at least as long as the busiest of the three:
   ``block_in`` input channels of each kernel position, one cycle to be reset before, and for the
   epilogue ``alu.tensor_interval`` cycles for the bias (tensor plus tensor), one for the shift (an
   immediate), two for the clip (MIN and MAX). An element-wise layer needs its operation once per
-  entry.
+  entry. With extensions there is no reset (GEMM overwrites), and bias, shift and clip together are
+  one cycle (REQUANTIZE).
 - read: every operand crosses the bus once, as the accelerator's layout stores it: channels,
   rows and vectors padded to whole entries, pictures without their border of zeros and without the
   rows and columns that no window covers, a bias as accumulator entries. That no operand is fetched
@@ -26,6 +27,7 @@ from vta_isa.enums import Buffer
 from vta_isa.machine import Machine
 
 from .workloads import Add, Clip, Conv2d, Dense, Layer, Relu, Shift
+from .workloads.layers import ConcreteEpilogue
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,8 @@ def bound(layer: Layer, machine: Machine) -> Bound:
         case Add() | Relu() | Shift() | Clip():
             return _element_wise(layer, machine)
     epilogue = layer.concrete_epilogue(machine)
-    entry_cycles = in_blocks * taps + 1  # GEMM and reset
-    entry_cycles += machine.alu.tensor_interval * epilogue.bias
-    entry_cycles += (epilogue.shift > 0) + 2 * (epilogue.clip is not None)
+    entry_cycles = in_blocks * taps + (not machine.extensions.gemm_overwrite)  # GEMM and reset
+    entry_cycles += _epilogue(epilogue, machine)
     return Bound(
         compute=out_pixels * out_blocks * entry_cycles,
         read=_beats(machine, Buffer.INP, pixels * in_blocks)
@@ -82,13 +83,28 @@ def bound(layer: Layer, machine: Machine) -> Bound:
     )
 
 
+def _epilogue(epilogue: ConcreteEpilogue, machine: Machine) -> int:
+    """ALU cycles per output entry; a bias serves many entries, so its own cycle is left out."""
+    steps = (epilogue.shift > 0) + 2 * (epilogue.clip is not None)
+    if _in_one_pass(machine, epilogue.bias, epilogue.shift, epilogue.clip):
+        return 1
+    return machine.alu.tensor_interval * epilogue.bias + steps
+
+
+def _in_one_pass(machine: Machine, bias: bool, shift: int, clip: tuple[int, int] | None) -> bool:
+    """Whether one REQUANTIZE does it all, and takes the place of several operations."""
+    from compiler.ops import Epilogue  # late: most of `vta` does without the compiler
+
+    return Epilogue(bias, shift or None, clip).fused(machine, added=bias) is not None
+
+
 def _element_wise(layer: Add | Relu | Shift | Clip, machine: Machine) -> Bound:
     entries = _blocks(layer.length, machine.gemm.batch * machine.gemm.block_out)
     match layer:
         case Add():
             entry_cycles = machine.alu.tensor_interval
         case Clip():
-            entry_cycles = 2
+            entry_cycles = 1 if _in_one_pass(machine, False, 0, (layer.low, layer.high)) else 2
         case Relu() | Shift():
             entry_cycles = 1
     return Bound(

@@ -164,7 +164,8 @@ _TABLE = (
             ("imm_val", ctypes.c_int32),
         ),
         None,
-        "Add one micro-op to the kernel being recorded; mode 0 is GEMM, 1 is ALU.",
+        "Add one micro-op to the kernel being recorded; mode 0 is GEMM, 1 is ALU. With extensions "
+        "reset_out 2 overwrites and opcode 5 is REQUANTIZE, its settings packed into imm_val.",
     ),
     Call(
         "VTAUopLoopBegin",

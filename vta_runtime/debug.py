@@ -28,7 +28,7 @@ def format_kernels(loads: Iterable[tuple[Kernel, Placement]]) -> str:
     lines: list[str] = []
     for kernel, placement in loads:
         loops = " x ".join(str(level.extent) for level in kernel.loops) or "none"
-        reset = ", reset" if kernel.reset else ""
+        reset = f", {kernel.before.name.lower()}" if kernel.before else ""
         lines.append(
             f"kernel {kernel.number}: {kernel.mode.name}{reset}, loops {loops}, "
             f"uops {placement.begin}..{placement.end}"

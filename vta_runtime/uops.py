@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa.encoding import encode_uops
-from vta_isa.enums import AluOp, Buffer, Opcode
+from vta_isa.enums import AluOp, Buffer, FusedOp, Opcode
 from vta_isa.errors import RuntimeCallError
-from vta_isa.insn import UOP_BYTES, layouts
+from vta_isa.insn import UOP_BYTES, alu_operations, layouts
 from vta_isa.machine import Machine
 
 from .buffers import Buffers, DeviceBuffer
 from .device import Device
+from .requantize import Requantize
 
 CHUNK_BYTES = 64 * 1024  # the DRAM image grows by this much, or by one larger kernel
 HAZARD_DISTANCE = 2  # published HLS machine: a dst may not come back within two micro-ops
@@ -33,6 +34,14 @@ class UopMode(IntEnum):
 
     GEMM = 0
     ALU = 1
+
+
+class Before(IntEnum):
+    """What becomes of the accumulators that a GEMM writes; the argument ``reset_out``."""
+
+    ADD = 0
+    RESET = 1
+    OVERWRITE = 2  # an extension
 
 
 @dataclass(frozen=True)
@@ -58,11 +67,11 @@ class Kernel:
 
     number: int
     mode: UopMode
-    reset: bool
+    before: Before
     loops: tuple[LoopLevel, ...]
-    alu_op: AluOp
+    alu_op: AluOp | FusedOp
     use_imm: bool
-    imm: int
+    imm: int  # of a REQUANTIZE: its settings, packed
     uops: NDArray[np.int64]
     words: NDArray[np.uint32]
 
@@ -93,7 +102,7 @@ class Kernel:
         outer, inner = self.levels
         fields = {
             "uop_end": len(self),
-            "reset": int(self.reset),
+            "reset": int(self.before is Before.RESET),
             "iter_out": outer.extent,
             "iter_in": inner.extent,
             "dst_factor_out": outer.dst_factor,
@@ -103,9 +112,14 @@ class Kernel:
         }
         if self.mode is UopMode.GEMM:
             fields |= {"wgt_factor_out": outer.wgt_factor, "wgt_factor_in": inner.wgt_factor}
-        else:
-            fields |= {"alu_op": self.alu_op, "use_imm": int(self.use_imm), "imm": self.imm}
-        return fields
+            fields |= {"overwrite": int(self.before is Before.OVERWRITE)}
+            return fields
+        fields |= {"alu_op": self.alu_op, "use_imm": int(self.use_imm)}
+        if self.alu_op is FusedOp.REQUANTIZE:
+            how = Requantize.unpacked(self.imm)
+            del fields["src_factor_in"]  # its bits are the shift's
+            return fields | {"shift": how.shift, "low_kind": how.low, "high": how.high}
+        return fields | {"imm": self.imm}
 
 
 class Kernels:
@@ -143,7 +157,7 @@ class Kernels:
         kernel = Kernel(
             number=len(self._all),
             mode=recorder.mode,
-            reset=recorder.reset,
+            before=recorder.before,
             loops=tuple(recorder.loops),
             alu_op=recorder.alu_op,
             use_imm=recorder.use_imm,
@@ -173,6 +187,10 @@ class KernelRecorder:
         words = layouts(machine)
         self._extent_max = words.gemm.slots["iter_out"].field.high
         self._imm = words.alu.slots["imm"].field
+        self._operations = {int(op): op for op in alu_operations(machine)}
+        self._befores = [Before.ADD, Before.RESET]
+        if machine.extensions.gemm_overwrite:
+            self._befores.append(Before.OVERWRITE)
         acc, inp, wgt = (machine.depth(b) for b in (Buffer.ACC, Buffer.INP, Buffer.WGT))
         self._depths = {
             "dst": (Buffer.ACC, acc),
@@ -180,8 +198,8 @@ class KernelRecorder:
             "wgt": (Buffer.WGT, wgt),
         }
         self.mode = mode
-        self.reset = False
-        self.alu_op = AluOp(0)
+        self.before = Before.ADD
+        self.alu_op: AluOp | FusedOp = AluOp(0)
         self.use_imm = False
         self.imm = 0
         self.loops: list[LoopLevel] = []
@@ -190,7 +208,7 @@ class KernelRecorder:
     def content(self) -> tuple[object, ...]:
         """What two kernels must share to be one."""
         alu = (self.alu_op, self.use_imm, self.imm)
-        return (self.mode, self.reset, alu, tuple(self.loops), tuple(self.uops))
+        return (self.mode, self.before, alu, tuple(self.loops), tuple(self.uops))
 
     def loop_begin(self, extent: int, dst_factor: int, src_factor: int, wgt_factor: int) -> None:
         """Open a loop level; before the first micro-op, and two at most."""
@@ -247,26 +265,37 @@ class KernelRecorder:
             )
         self._check_indices("uop_push", "_index", dst_index, src_index, wgt_index)
         if self.mode is UopMode.ALU:
-            if opcode not in AluOp.__members__.values():
-                known = ", ".join(f"{op.name} {int(op)}" for op in AluOp)
+            if opcode not in self._operations:
+                known = ", ".join(f"{op.name} {n}" for n, op in self._operations.items())
                 raise RuntimeCallError(
                     f"{self._call}: uop_push opcode = {opcode} is no ALU operation ({known})"
                 )
-            if not self._imm.low <= imm_val <= self._imm.high:
+            fused = self._operations[opcode] is FusedOp.REQUANTIZE
+            if fused:
+                Requantize.unpacked(imm_val)
+                self._check_bias(src_index)
+            elif not self._imm.low <= imm_val <= self._imm.high:
                 raise RuntimeCallError(
                     f"{self._call}: uop_push imm_val = {imm_val} does not fit {self._imm.width} "
                     f"bits ({self._imm.allowed}); {self._imm.hint}"
                 )
-            settings = (bool(reset_out), AluOp(opcode), bool(use_imm), imm_val)
+            before = Before(bool(reset_out))  # without a meaning, but encoded as published
+            settings = (before, self._operations[opcode], bool(use_imm), imm_val)
         else:
-            settings = (bool(reset_out), AluOp(0), False, 0)
+            if reset_out not in self._befores:
+                known = ", ".join(f"{b.name} {int(b)}" for b in self._befores)
+                raise RuntimeCallError(
+                    f"{self._call}: uop_push reset_out = {reset_out} is unknown to this machine "
+                    f"({known})"
+                )
+            settings = (Before(reset_out), AluOp(0), False, 0)
         if not self.uops:
-            self.reset, self.alu_op, self.use_imm, self.imm = settings
-        elif settings != (self.reset, self.alu_op, self.use_imm, self.imm):
+            self.before, self.alu_op, self.use_imm, self.imm = settings
+        elif settings != (self.before, self.alu_op, self.use_imm, self.imm):
             raise RuntimeCallError(
                 f"{self._call}: micro-op {len(self.uops)} differs from the kernel's first: "
                 f"(reset, opcode, use_imm, imm) = {_shown(settings)}, not "
-                f"{_shown((self.reset, self.alu_op, self.use_imm, self.imm))}; they are fields of "
+                f"{_shown((self.before, self.alu_op, self.use_imm, self.imm))}; they are fields of "
                 f"the instruction, so record two kernels"
             )
         if self._portable and any(dst_index == u[0] for u in self.uops[-HAZARD_DISTANCE:]):
@@ -276,6 +305,27 @@ class KernelRecorder:
                 f"reorder the micro-ops, or drop portable=True"
             )
         self.uops.append((dst_index, src_index, wgt_index))
+
+    def _check_bias(self, src_index: int) -> None:
+        """A REQUANTIZE has one entry of bias for each iteration of its outer loop."""
+        if len(self.loops) == _MAX_LOOPS and self.loops[1].src_factor:
+            raise RuntimeCallError(
+                f"{self._call}: the inner loop of a REQUANTIZE has src_factor = "
+                f"{self.loops[1].src_factor}, but its bias moves with the outer loop alone; "
+                "exchange the loops"
+            )
+        if len(self.loops) == 1 and self.loops[0].src_factor:
+            raise RuntimeCallError(
+                f"{self._call}: the only loop of a REQUANTIZE has src_factor = "
+                f"{self.loops[0].src_factor}, but an ALU kernel's only loop is the inner one; open "
+                "a second loop of extent 1 inside"
+            )
+        if self.uops and src_index != self.uops[0][1]:
+            raise RuntimeCallError(
+                f"{self._call}: micro-op {len(self.uops)} of a REQUANTIZE has src_index = "
+                f"{src_index}, the first one {self.uops[0][1]}; they share one bias, so record "
+                "a kernel for each"
+            )
 
     def check_complete(self) -> None:
         """The recording is over: there are micro-ops, they fit, every loop is closed."""
@@ -304,9 +354,9 @@ class KernelRecorder:
                 )
 
 
-def _shown(settings: tuple[bool, AluOp, bool, int]) -> str:
-    reset, op, use_imm, imm = settings
-    return f"({int(reset)}, {op.name}, {int(use_imm)}, {imm})"
+def _shown(settings: tuple[Before, AluOp | FusedOp, bool, int]) -> str:
+    before, op, use_imm, imm = settings
+    return f"({int(before)}, {op.name}, {int(use_imm)}, {imm})"
 
 
 def _check_reach(kernel: Kernel, machine: Machine) -> None:
@@ -316,7 +366,7 @@ def _check_reach(kernel: Kernel, machine: Machine) -> None:
     operands = [(Buffer.ACC, "dst", 0)]
     if kernel.mode is UopMode.ALU:
         operands += [] if kernel.use_imm else [(Buffer.ACC, "src", 1)]
-    elif not kernel.reset:
+    elif kernel.before is not Before.RESET:
         operands += [(Buffer.INP, "src", 1), (Buffer.WGT, "wgt", 2)]
     for buffer, name, column in operands:
         last = int(kernel.uops[:, column].max()) + sum(

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
-from vta_isa.enums import AluOp, Stage
+from vta_isa.enums import AluOp, FusedOp, Stage
+from vta_runtime.requantize import Requantize
 
 # ---------------------------------------------------------------------------------------------
 # Buffers
@@ -229,8 +230,10 @@ class Emit:
 
     mode: str  # "gemm" or "alu"
     reset: bool = False
-    alu_op: AluOp | None = None
+    alu_op: AluOp | FusedOp | None = None
     imm: int | None = None  # immediate operand of an ALU micro-op
+    overwrite: bool = False  # of a GEMM: sums replace what is there
+    fused: Requantize | None = None  # the settings of a REQUANTIZE; without a bias, imm is 0
 
 
 @dataclass(frozen=True)
@@ -238,7 +241,8 @@ class Intrinsic:
     """A hardware operation: what it means, as a loop nest over ``formals``, and what it emits.
 
     Formals of a GEMM are ``(acc, inp, wgt)``, of a reset ``(acc,)``, of an ALU operation
-    ``(dst, x)`` with an immediate and ``(dst, x, y)`` without; the destination comes first.
+    ``(dst, x)`` with an immediate and ``(dst, x, y)`` without; the destination comes first. The
+    ``y`` of a REQUANTIZE is its bias.
     """
 
     name: str

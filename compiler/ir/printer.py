@@ -113,7 +113,8 @@ def _statement(stmt: Stmt) -> Iterator[str]:
             yield f"produce {name}:"
             yield from _nested(body)
         case TensorCall(intrinsic, operands):
-            imm = "" if intrinsic.emit.imm is None else f", imm={intrinsic.emit.imm}"
+            emit = intrinsic.emit
+            imm = "" if emit.imm is None or emit.fused else f", imm={emit.imm}"
             yield f"{intrinsic.name}({', '.join(map(_region, operands))}{imm})"
         case _:
             yield from _machine_statement(stmt)
@@ -166,7 +167,12 @@ def _emit(emit: Emit) -> str:
         words.append("reset")
     if emit.alu_op is not None:
         words.append(emit.alu_op.name.lower())
-    if emit.imm is not None:
+    if emit.overwrite:
+        words.append("overwrite")
+    if emit.fused is not None:
+        low, high = emit.fused.bounds
+        words.append(f"shift={emit.fused.shift} clip={low}..{high}")
+    elif emit.imm is not None:
         words.append(f"imm={emit.imm}")
     return " ".join(words)
 

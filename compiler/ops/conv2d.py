@@ -147,7 +147,7 @@ def _build(conv: Conv2d, machine: Machine, product: Product, tile: Tile) -> Oper
         name="conv",
         axes=axes,
     )
-    last, stages = apply_epilogue(result, bias, conv.epilogue, axes)
+    last, stages = apply_epilogue(result, bias, conv.epilogue, axes, machine)
     out = te.compute(shape, lambda *i: last[i].astype(types[Buffer.OUT]), name="out", axes=axes)
 
     schedule = schedule_tiled_product(

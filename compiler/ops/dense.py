@@ -69,7 +69,7 @@ def _build(layer: Dense, machine: Machine, product: Product, tile: Tile) -> Oper
         name="dense",
         axes=axes,
     )
-    last, stages = apply_epilogue(result, bias, layer.epilogue, axes)
+    last, stages = apply_epilogue(result, bias, layer.epilogue, axes, machine)
     out = te.compute(shape, lambda *i: last[i].astype(types[Buffer.OUT]), name="out", axes=axes)
     schedule = schedule_tiled_product(
         out,

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from vta_isa import AluOp, Buffer, Machine, WorkloadError
 
 from .. import te
-from ..intrinsics import alu
+from ..intrinsics import alu, requantize, requantized
 from ..ir.nodes import Scope
 from ..schedule import create_schedule
-from .epilogue import Epilogue, apply_epilogue, schedule_epilogue
+from .epilogue import Epilogue, EpilogueStage, apply_epilogue, schedule_epilogue
 from .operator import Arrays, Operator
 from .pipeline_cost import Costs, TileWork, ceil_div
 
@@ -48,12 +48,17 @@ def elementwise(layer: Elementwise, machine: Machine, *, vthreads: bool = True) 
     shape = (count * tile, machine.gemm.batch, machine.gemm.block_out)
     axes = ("e", "b", "o")
     a, *rest = (te.placeholder(shape, acc, name) for name in operands)
-    last = a
-    if rest:
-        b = rest[0]
-        last = te.compute(shape, lambda *i: a[i] + b[i], name="sum", axes=axes)
-    first = last
-    last, stages = apply_epilogue(first, None, layer.epilogue, axes)
+    last, stages = a, list[EpilogueStage]()
+    how = layer.epilogue.fused(machine, added=True) if rest else None
+    if how is not None:  # the second operand is the bias
+        b, name = rest.pop(), "requantized"
+        stages.append(EpilogueStage(name, requantize(machine, how, biased=True)))
+        last = te.compute(shape, lambda *i: requantized(a[i] + b[i], how), name=name, axes=axes)
+    else:
+        if rest:
+            b = rest[0]
+            last = te.compute(shape, lambda *i: a[i] + b[i], name="sum", axes=axes)
+        last, stages = apply_epilogue(last, None, layer.epilogue, axes, machine)
     out = te.compute(shape, lambda *i: last[i].astype(out_type), name="out", axes=axes)
 
     s = create_schedule(out)
@@ -65,7 +70,7 @@ def elementwise(layer: Elementwise, machine: Machine, *, vthreads: bool = True) 
         s.vthread("out", thread)
     if rest:
         s.set_scope("sum", Scope.ACC)
-    schedule_epilogue(s, stages, "out", at, machine)
+    schedule_epilogue(s, stages, "out", at)
     if rest:
         s.compute_at("sum", "out", at)
         s.tensorize("sum", "b", alu(machine, AluOp.ADD))
@@ -88,13 +93,17 @@ def _choose_tile(
 ) -> tuple[int, int, int]:
     """Entries per tile, tiles per thread and threads of the cheapest way that fits."""
     costs = Costs(machine)
+    fused = layer.epilogue.fused(machine, added=layer.add) is not None
     room = costs.depth[Buffer.ACC] // operands
 
     def cycles(tile: int, rounds: int, threads: int) -> int:
         """Loads are the compute stage's too, so they count as its product; nothing else loads."""
-        alu = layer.epilogue.immediates * costs.alu(tile, use_imm=True)
-        if layer.add:
-            alu += costs.alu(tile, use_imm=False)
+        if fused:
+            alu = costs.requantize(tile, biases=tile if layer.add else 0)
+        else:
+            alu = layer.epilogue.immediates * costs.alu(tile, use_imm=True)
+            if layer.add:
+                alu += costs.alu(tile, use_imm=False)
         return TileWork(
             load=0,
             product=operands * costs.load(Buffer.ACC, tile) + alu,

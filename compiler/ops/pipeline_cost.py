@@ -31,7 +31,9 @@ class Costs:
         tail = machine.memory.write_latency + microarch.STORE_RESPONSE
         self._store = microarch.STORE_DATA + tail
         self._gemm = microarch.gemm_depth(machine)
+        self.overwrites = machine.extensions.gemm_overwrite
         self._alu = microarch.alu_depth()
+        self._requantize = microarch.requantize_depth()
         self._interval = {
             use_imm: microarch.alu_interval(machine, AluOp.ADD, use_imm=use_imm)
             for use_imm in (True, False)
@@ -57,15 +59,20 @@ class Costs:
         """Cycles of an ALU instruction other than MUL, start to start."""
         return iterations * self._interval[use_imm] + self._alu
 
+    def requantize(self, iterations: int, *, biases: int) -> int:
+        """Cycles of a REQUANTIZE that reads so many entries of bias, start to start."""
+        return iterations + biases + self._requantize
+
 
 @dataclass(frozen=True)
 class TileWork:
     """Cycles of the pieces of one program, all tiles alike.
 
-    ``load``: one step of the reduction brought on chip; ``product``: its GEMM; ``reset``: the
-    output tile's zeroing; ``epilogue``: its ALU operations; ``store``: its way to DRAM.
-    ``steps``: reduction steps per output tile; ``rounds``: output tiles per thread; ``setup``:
-    cycles before the first tile (bias); ``kernels``: micro-op loads per thread.
+    ``load``: one step of the reduction brought on chip; ``product``: its GEMM; ``reset``: what the
+    first one takes longer, zeroing the output tile before; ``epilogue``: its ALU operations;
+    ``store``: its way to DRAM. ``steps``: reduction steps per output tile; ``rounds``: output tiles
+    per thread; ``setup``: cycles before the first tile (bias); ``kernels``: micro-op loads per
+    thread.
     """
 
     load: int

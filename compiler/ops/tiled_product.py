@@ -36,7 +36,7 @@ def schedule_tiled_product(
     s = create_schedule(out)
     s.set_scope(product.name, Scope.ACC)
     if bias is not None:
-        bias = s.cache_read(bias, Scope.ACC, ["biased"])
+        bias = s.cache_read(bias, Scope.ACC, [stages[0].name])  # the first one adds it
     wgt = s.cache_read(weights, Scope.WGT, [product.name])
     if fetch is None:
         fetch = s.cache_read(data, Scope.INP, [product.name])
@@ -59,7 +59,7 @@ def schedule_tiled_product(
 
     # The epilogue and the product, a tile at a time.
     at = outer[-1]
-    schedule_epilogue(s, stages, out.name, at, machine)
+    schedule_epilogue(s, stages, out.name, at)
     if bias is not None and not tile.bias_stays:
         s.compute_at(bias, out.name, at)
     s.compute_at(product.name, out.name, at)

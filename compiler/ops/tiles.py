@@ -111,6 +111,7 @@ def _candidates(
 ) -> Iterator[tuple[TileWork, Tile]]:
     co, *spatial = product.out
     costs = Costs(machine)
+    fused = epilogue.fused(machine, added=epilogue.bias) is not None
     # Each thread has a token of its own on the way between two stages: without room for all of
     # them, the stages wait for each other.
     for count in sorted({1, min(threads, machine.queues.token)}):
@@ -138,7 +139,7 @@ def _candidates(
                             continue
                         tile = Tile(out, ci, count, axis_name, bias_stays)
                         tiles = prod(tile_counts.values())
-                        work = _work(product, epilogue, costs, tile, tiles, rows, columns)
+                        work = _work(product, epilogue, fused, costs, tile, tiles, rows, columns)
                         yield work, tile
 
 
@@ -160,8 +161,9 @@ def _thread_axis(tile_counts: dict[str, int], threads: int) -> str | None:
 def _fits(product: Product, costs: Costs, threads: int, blocks: int, acc: int) -> bool:
     """Whether ``blocks`` pairs of output and input channel blocks per thread fit, and ``acc``."""
     kernel = blocks * product.taps
-    # GEMM, reset, bias and element-wise kernels of every thread at the same time
-    uops = threads * (kernel + 3)
+    # GEMM, reset, bias and element-wise kernels of every thread at the same time; the GEMM twice
+    # where the first one, less what overwrites, is another
+    uops = threads * (kernel * (1 + costs.overwrites) + 3)
     return (
         threads * kernel <= costs.depth[Buffer.WGT]
         and acc <= costs.depth[Buffer.ACC]
@@ -172,36 +174,47 @@ def _fits(product: Product, costs: Costs, threads: int, blocks: int, acc: int) -
 def _work(
     product: Product,
     epilogue: Epilogue,
+    fused: bool,
     costs: Costs,
     tile: Tile,
     tiles: int,
     rows: int,
     columns: int,
 ) -> TileWork:
-    """What ``tiles`` tiles that each read boxes of ``rows x columns`` entries cost."""
+    """What ``tiles`` tiles that each read boxes of ``rows x columns`` entries cost.
+
+    ``fused``: the epilogue is one operation.
+    """
     co, ci = tile.out[product.out[0].name], tile.ci
     entries = prod(tile.out.values())
     if product.load_per_channel:
         load = ci * costs.load(Buffer.INP, columns, rows)
     else:
         load = costs.load(Buffer.INP, ci, rows * columns)
-    alu = epilogue.immediates * costs.alu(entries, use_imm=True)
+    alu = costs.requantize(entries, biases=co * epilogue.bias) if fused else 0
+    if not fused:
+        alu = epilogue.immediates * costs.alu(entries, use_imm=True)
+        alu += epilogue.bias * costs.alu(entries, use_imm=False)
     setup = 0
     # Micro-op kernels of a thread: reset, product, the epilogue's immediates (which share one),
-    # and the bias of each block of output channels it meets.
+    # and the bias of each block of output channels it meets. A first product that overwrites needs
+    # no reset, but is two kernels.
     uops = [1, _folded_uops([*tile.out.values(), ci, product.taps])]
-    uops += [1] * min(1, epilogue.immediates)
+    reset = costs.gemm(entries)
+    if costs.overwrites:
+        uops.insert(1, uops[1])
+        reset = costs.gemm(0) if ci * product.taps > 1 else 0
+    uops += [1] * min(1, epilogue.immediates + (fused and not epilogue.bias))
     if epilogue.bias:
         blocks = ceil_div(product.out[0].extent, co)
         shared = tile.thread_axis == product.out[0].name
         uops += [1] * (blocks // tile.threads if shared else blocks)
         bias = costs.load(Buffer.ACC, product.out[0].extent if tile.bias_stays else co)
-        alu += costs.alu(entries, use_imm=False)
         setup, alu = (bias, alu) if tile.bias_stays else (0, alu + bias)
     return TileWork(
         load=load + costs.load(Buffer.WGT, co * ci * product.taps),
         product=costs.gemm(entries * ci * product.taps),
-        reset=costs.gemm(entries),
+        reset=reset,
         epilogue=alu,
         store=costs.store(entries),
         steps=ceil_div(product.ci, ci),

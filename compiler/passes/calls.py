@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vta_isa import Buffer as Memory
-from vta_isa.enums import AluOp
+from vta_runtime.uops import Before
 
 from ..ir.build import const, seq
 from ..ir.nodes import (
@@ -101,9 +101,11 @@ def _factors(level: UopLoop) -> tuple[int, int, int]:
 def _uop(push: UopPush) -> Call:
     emit = push.emit
     mode = 0 if emit.mode == "gemm" else 1
-    opcode = 0 if emit.alu_op is None else int(AluOp(emit.alu_op))
-    operation = (const(opcode), const(int(emit.imm is not None)), const(emit.imm or 0))
+    opcode = 0 if emit.alu_op is None else int(emit.alu_op)
+    number = emit.fused.packed if emit.fused is not None else emit.imm or 0
+    operation = (const(opcode), const(int(emit.imm is not None)), const(number))
+    before = Before.RESET if emit.reset else Before.OVERWRITE if emit.overwrite else Before.ADD
     return Call(
         "VTAUopPush",
-        (const(mode), const(int(emit.reset)), push.dst, push.src, push.wgt, *operation),
+        (const(mode), const(int(before)), push.dst, push.src, push.wgt, *operation),
     )

@@ -13,8 +13,8 @@ from ..ir.visit import loops, map_children, map_program, rename_loops, substitut
 from .accesses import accesses
 
 
-def peel_reductions(program: Program) -> Program:
-    """Inside virtual threads, give each loop's neighbours to its first and last iteration.
+def peel_reductions(program: Program, *, everywhere: bool = False) -> Program:
+    """In virtual threads, or ``everywhere``, give neighbours of loops to their first and last step.
 
         A                                       L(0)
         for k in range(K):                      A; G(0)
@@ -27,9 +27,10 @@ def peel_reductions(program: Program) -> Program:
     ``A0 A1 G0 ...``: the reset of thread 1 waits until thread 1's previous result is stored, and
     the product of thread 0 waits behind it for no reason. Peeled, it meets ``A0 G0 A1 G1 ...``.
 
-    L moves before A, which is legal where A touches nothing that L writes.
+    L moves before A, which is legal where A touches nothing that L writes. A loop of one iteration
+    has been dissolved into its blocks; A moves behind L there too.
     """
-    return map_program(program, lambda body: _visit(body, threaded=False))
+    return map_program(program, lambda body: _visit(body, threaded=everywhere))
 
 
 def _visit(stmt: Stmt, threaded: bool) -> Stmt:
@@ -53,12 +54,15 @@ def _peel_all(stmts: list[Stmt]) -> list[Stmt]:
     while rest:
         stmt = rest.pop(0)
         if not _is_pipeline(stmt):
+            if _is_load(stmt) and result and rest and _is_compute(result[-1]):
+                if _is_compute(rest[0]) and _may_swap(result[-1], stmt):
+                    rest[0] = _join(result.pop(), rest[0])
             result.append(stmt)
             continue
         assert isinstance(stmt, For)
         before = result[-1] if result and _is_compute(result[-1]) else None
         after = rest[0] if rest and _is_compute(rest[0]) else None
-        if before is not None and not _may_swap(before, stmt):
+        if before is not None and not _may_swap(before, _blocks(stmt)[0]):
             before = None
         if before is not None:
             result.pop()
@@ -72,27 +76,24 @@ def _is_compute(stmt: Stmt) -> bool:
     return isinstance(stmt, Coproc) and stmt.stage is Stage.COMPUTE
 
 
+def _is_load(stmt: Stmt) -> bool:
+    return isinstance(stmt, Coproc) and stmt.stage is Stage.LOAD
+
+
 def _is_pipeline(stmt: Stmt) -> bool:
     """A loop whose body is a load block, a compute block, ..., a compute block."""
     if not isinstance(stmt, For) or stmt.kind is LoopKind.VTHREAD:
         return False
     body = _blocks(stmt)
-    return (
-        len(body) >= 2
-        and isinstance(body[0], Coproc)
-        and body[0].stage is Stage.LOAD
-        and _is_compute(body[1])
-        and _is_compute(body[-1])
-    )
+    return len(body) >= 2 and _is_load(body[0]) and _is_compute(body[1]) and _is_compute(body[-1])
 
 
 def _blocks(loop: For) -> list[Stmt]:
     return list(loop.body.stmts) if isinstance(loop.body, Seq) else [loop.body]
 
 
-def _may_swap(before: Stmt, loop: For) -> bool:
-    first = accesses(_blocks(loop)[0])
-    return not first.writes & accesses(before).touched
+def _may_swap(before: Stmt, load: Stmt) -> bool:
+    return not accesses(load).writes & accesses(before).touched
 
 
 def _peel(loop: For, before: Stmt | None, after: Stmt | None) -> list[Stmt]:

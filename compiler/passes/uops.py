@@ -11,16 +11,17 @@ import numpy as np
 
 from vta_isa import Buffer as Memory
 from vta_isa import CompileError, Machine
-from vta_isa.enums import AluOp
+from vta_isa.enums import AluOp, FusedOp
 
 from ..ir.affine import Linear, Ranges, from_linear, interval, linear
-from ..ir.build import add, const, mul
+from ..ir.build import add, const, mul, seq
 from ..ir.nodes import (
     Emit,
     Expr,
     For,
     LoopKind,
     Program,
+    Seq,
     Stmt,
     TensorCall,
     UopKernel,
@@ -33,7 +34,7 @@ from ..ir.simplify import simplify
 from ..ir.visit import map_children, map_program, substitute, variables
 
 MAX_ITERATIONS = (1 << 14) - 1  # iter_out and iter_in have 14 bits
-DISTANCE = 3  # a destination may come back in the third micro-op of a kernel, not before
+DISTANCE = 3  # a destination may come back in the third micro-op of a published kernel
 
 
 def fold_uops(program: Program, machine: Machine) -> Program:
@@ -50,21 +51,59 @@ def fold_uops(program: Program, machine: Machine) -> Program:
     those that leave the fewest micro-ops; what does not fit one kernel stays a loop around it.
     Loops of a product, a reset or an element-wise operation may be reordered: every iteration
     adds to, clears or changes its own entry, in any order. Micro-ops are ordered so that no
-    destination repeats within three, as the runtime demands.
+    destination repeats within three, as the published machine demands; a machine with extensions
+    cannot be that one, and is spared. Of a REQUANTIZE only the outer loop may move the bias.
+    GEMMs behind each other that add, with the same hardware loops, become one.
 
     Outer variables in the indices become parameters of the kernel.
     """
-    depth = machine.depth(Memory.UOP)
-    return map_program(program, lambda body: _visit(body, depth, {}))
+    extended = any(machine.extensions.model_dump().values())
+    rules = _Rules(machine.depth(Memory.UOP), 1 if extended else DISTANCE)
+    return map_program(program, lambda body: _visit(body, rules, {}))
 
 
-def _visit(stmt: Stmt, depth: int, ranges: Ranges) -> Stmt:
+@dataclass(frozen=True)
+class _Rules:
+    """Micro-ops a kernel may have, and how many of them on a destination may come back."""
+
+    depth: int
+    distance: int
+
+
+def _visit(stmt: Stmt, rules: _Rules, ranges: Ranges) -> Stmt:
     nest = _call_nest(stmt)
     if nest is not None:
-        return _Kernel(stmt, *nest, depth, ranges).lower()
+        return _Kernel(stmt, *nest, rules, ranges).lower()
     if isinstance(stmt, For):
         ranges = {**ranges, stmt.var: (0, stmt.extent - 1)}
-    return map_children(stmt, lambda n: _visit(n, depth, ranges) if isinstance(n, Stmt) else n)
+    new = map_children(stmt, lambda n: _visit(n, rules, ranges) if isinstance(n, Stmt) else n)
+    return seq(_joined(new.stmts, rules)) if isinstance(new, Seq) else new
+
+
+def _joined(stmts: Sequence[Stmt], rules: _Rules) -> list[Stmt]:
+    """Neighbouring kernels that add with the same loops as one, as far as the memory allows."""
+    result: list[Stmt] = []
+    for stmt in stmts:
+        last = result[-1] if result else None
+        if isinstance(last, UopKernel) and isinstance(stmt, UopKernel):
+            params = tuple(sorted({*last.params, *stmt.params}, key=lambda v: v.name))
+            adds = last.emit == stmt.emit == Emit("gemm")
+            fits = _pushes(last.body) + _pushes(stmt.body) <= rules.depth
+            # The last micro-ops of one and the first of the other may share a destination.
+            if adds and last.loops == stmt.loops and len(params) <= 1 and fits:
+                if rules.distance == 1:
+                    body = seq([last.body, stmt.body])
+                    result[-1] = UopKernel(last.emit, last.loops, body, params)
+                    continue
+        result.append(stmt)
+    return result
+
+
+def _pushes(stmt: Stmt) -> int:
+    """How many micro-ops a kernel's body records."""
+    if isinstance(stmt, For):
+        return stmt.extent * _pushes(stmt.body)
+    return sum(map(_pushes, stmt.stmts)) if isinstance(stmt, Seq) else 1
 
 
 def _call_nest(stmt: Stmt) -> tuple[list[tuple[Var, int]], TensorCall] | None:
@@ -109,11 +148,11 @@ class _Kernel:
         stmt: Stmt,
         loops: list[tuple[Var, int]],
         call: TensorCall,
-        depth: int,
+        rules: _Rules,
         outer: Ranges,
     ) -> None:
         self.stmt = stmt
-        self.depth = depth
+        self.rules = rules
         self.emit = call.intrinsic.emit
         self.indices = _operand_indices(call)
         moving = {var for var, extent in loops if extent > 1}
@@ -220,13 +259,31 @@ class _Kernel:
                         continue
                     recorded = tuple(loops[i] for i in rest if i not in pair)
                     uops = prod(loop.extent for loop in recorded)
-                    if uops > self.depth:
+                    if uops > self.rules.depth:
+                        continue
+                    hardware = self._arranged(tuple(loops[i] for i in pair), recorded)
+                    if hardware is None:
                         continue
                     kernels = prod(loops[i].extent for i in host)
-                    folding = _Folding(
-                        tuple(loops[i] for i in host), tuple(loops[i] for i in pair), recorded
-                    )
+                    folding = _Folding(tuple(loops[i] for i in host), hardware, recorded)
                     yield (kernels, uops, *pair), folding
+
+    def _arranged(
+        self, hardware: tuple[_Loop, ...], recorded: tuple[_Loop, ...]
+    ) -> tuple[_Loop, ...] | None:
+        """The hardware loops; of a REQUANTIZE, the one that moves the bias outside, None if there
+        is no way."""
+        if self.emit.fused is None:
+            return hardware
+        moving = [loop for loop in hardware if loop.steps[1]]
+        if len(moving) > 1 or any(loop.steps[1] for loop in recorded):
+            return None
+        others = [loop for loop in hardware if not loop.steps[1]]
+        if not moving or (hardware[0] is moving[0] and others):
+            return hardware
+        if not others:  # the only loop of an ALU kernel is the inner one
+            return (moving[0], _Loop(Var("once"), 1, (0, 0, 0)))
+        return (moving[0], others[0]) if self.commutes else None
 
     def _ordered(self, folding: _Folding) -> _Folding | None:
         """``folding`` with its micro-ops in an order the runtime accepts, if there is one."""
@@ -239,7 +296,7 @@ class _Kernel:
         else:
             orders = iter([loops])
         for order in orders:
-            if _spaced(order):
+            if _spaced(order, self.rules.distance):
                 return replace(folding, recorded=tuple(order))
         return None
 
@@ -274,7 +331,7 @@ def _operand_indices(call: TensorCall) -> tuple[Expr, Expr, Expr]:
     if emit.mode == "gemm":
         return (entries[0], zero, zero) if emit.reset else (entries[0], entries[1], entries[2])
     if emit.imm is not None:
-        return entries[0], entries[0], zero
+        return entries[0], zero if emit.fused else entries[0], zero
     return entries[0], entries[2], zero
 
 
@@ -287,8 +344,10 @@ def _commutes(emit: Emit, forms: Sequence[Linear], extents: dict[Var, int], oute
     if emit.mode == "gemm" or emit.imm is not None:
         return True
     dst, src = forms[0], forms[1]
-    if emit.alu_op is AluOp.SHR and any(dst.terms.get(v, 0) == 0 for v in extents):
-        return False  # shifts of one entry by several amounts, left and right
+    if emit.alu_op in (AluOp.SHR, FusedOp.REQUANTIZE) and any(
+        dst.terms.get(v, 0) == 0 for v in extents
+    ):
+        return False  # shifts of one entry by several amounts, left and right, or several biases
     own = {v: (0, n - 1) for v, n in extents.items()}
     inside = [Linear(0, {t: c for t, c in f.terms.items() if t in own}) for f in (dst, src)]
     apart = interval(from_linear(src + dst.scaled(-1) + inside[0] + inside[1].scaled(-1)), outer)
@@ -299,11 +358,11 @@ def _commutes(emit: Emit, forms: Sequence[Linear], extents: dict[Var, int], oute
     return apart[0] + src_low > dst_high or apart[1] + src_high < dst_low
 
 
-def _spaced(order: Sequence[_Loop]) -> bool:
-    """Whether no micro-op has the destination of one of the two before it."""
+def _spaced(order: Sequence[_Loop], distance: int) -> bool:
+    """Whether no micro-op has the destination of one of the ``distance - 1`` before it."""
     dst = np.zeros(1, dtype=np.int64)
     for loop in order:
         dst = (dst[:, None] + np.arange(loop.extent) * loop.steps[0]).ravel()
     return not any(
-        bool(np.any(dst[gap:] == dst[:-gap])) for gap in range(1, min(DISTANCE, dst.size))
+        bool(np.any(dst[gap:] == dst[:-gap])) for gap in range(1, min(distance, dst.size))
     )

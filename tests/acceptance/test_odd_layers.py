@@ -21,7 +21,14 @@ NIBBLES = {
     "queues": {"command": 1, "token": 2},
     "memory": {"jitter": 7},
 }
-MACHINES = {"default": DEFAULT, "tiny": TINY, "batch2": BATCH_2, "nibbles": NIBBLES}
+EXTENDED = {**BATCH_2, "extensions": {"gemm_overwrite": True, "alu_requantize": True}}
+MACHINES = {
+    "default": DEFAULT,
+    "tiny": TINY,
+    "batch2": BATCH_2,
+    "nibbles": NIBBLES,
+    "extended": EXTENDED,
+}
 
 
 def conv(**sizes: object) -> dict[str, object]:

@@ -10,7 +10,7 @@ from vta.compile import operator
 from vta.reference_ops import reference
 from vta.workload_data import make_arrays
 from vta.workloads import Add, Clip, Conv2d, Dense, Epilogue, Relu, Shift
-from vta_isa import Buffer, WorkloadError, load_machine
+from vta_isa import Buffer, FusedOp, Opcode, WorkloadError, decode_stream, load_machine
 from vta_runtime import ReferenceDevice, Runtime, SimulatorDevice
 
 
@@ -74,6 +74,23 @@ def check(layer, target, vthreads, device):
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 def test_every_operator_on_the_tiny_machine(layer, vthreads):
     check(layer, load_machine("tiny"), vthreads, SimulatorDevice)
+
+
+@pytest.mark.parametrize("vthreads", [False, True], ids=["serial", "vthreads"])
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_extensions_leave_no_reset_and_one_operation_for_the_epilogue(layer, vthreads):
+    target = load_machine("tiny").replace(
+        extensions={"gemm_overwrite": True, "alu_requantize": True}
+    )
+    runtime = check(layer, target, vthreads, SimulatorDevice)
+    whole = getattr(layer, "epilogue", None) not in (None, PLAIN)
+    for stream in runtime.streams:
+        table = decode_stream(stream.words, target)
+        products, operations = (table[table["opcode"] == op] for op in (Opcode.GEMM, Opcode.ALU))
+        assert not products["reset"].any()
+        assert products["overwrite"].any() == bool(len(products))
+        assert len(operations) or not whole
+        assert not whole or (operations["alu_op"] == FusedOp.REQUANTIZE).all()
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("tiny", "smallest")])

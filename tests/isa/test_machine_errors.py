@@ -139,7 +139,7 @@ def test_a_missing_file_is_answered_with_the_nearest_preset() -> None:
         load_machine("defualt")
     assert str(caught.value) == (
         "defualt: no such machine file or preset; did you mean the preset 'default'? "
-        "presets: de10nano, default, ecp5, pynq, tiny, ultra96, zcu104, zynq7020"
+        "presets: de10nano, default, default-ext, ecp5, pynq, tiny, ultra96, zcu104, zynq7020"
     )
 
 

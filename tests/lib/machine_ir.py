@@ -76,16 +76,20 @@ class Machine:
     uops: int = 0
 
 
-def execute(program: Program, arrays: Mapping[str, Array]) -> Machine:
-    """Run ``program`` on ``arrays``, outputs written in place."""
+def execute(program: Program, arrays: Mapping[str, Array], *, published: bool = True) -> Machine:
+    """Run ``program`` on ``arrays``, outputs written in place.
+
+    ``published``: destinations must keep the distance that the published machine needs.
+    """
     machine = Machine(dict(arrays))
-    _Runner(machine).run(program.body, {}, None)
+    _Runner(machine, published).run(program.body, {}, None)
     return machine
 
 
 class _Runner:
-    def __init__(self, machine: Machine):
+    def __init__(self, machine: Machine, published: bool):
         self.machine = machine
+        self.published = published
         self.arrays = machine.arrays
         self.known: dict[int, tuple[Stmt, Accesses]] = {}  # the statement keeps its id in use
 
@@ -230,13 +234,23 @@ class _Runner:
         touched = {(b.name, i) for b, i in places}
         self.event(stage, call.intrinsic.name, touched, {(places[0][0].name, places[0][1])})
 
-    def operate(self, emit: Emit, places: list[tuple[Buffer, int]]) -> None:
+    def operate(
+        self, emit: Emit, places: list[tuple[Buffer, int]], bias: Array | None = None
+    ) -> None:
         (dst, d), rest = places[0], places[1:]
         acc = self.entries(dst)
         operands = [self.entries(b)[i].astype(np.int64) for b, i in rest]
         with np.errstate(over="ignore"):
             if emit.mode == "gemm":
-                new = 0 if emit.reset else acc[d] + operands[0] @ operands[1].T
+                before = 0 if emit.overwrite else acc[d]
+                new = 0 if emit.reset else before + operands[0] @ operands[1].T
+            elif emit.fused is not None:
+                low, high = emit.fused.bounds
+                added = operands[0] if bias is None else bias.astype(np.int64)
+                if emit.imm is not None:
+                    added = np.zeros_like(added)
+                total = (acc[d].astype(np.int64) + added).astype(acc.dtype)
+                new = np.clip(total >> emit.fused.shift, low, high)
             else:
                 y = operands[0] if emit.imm is None else np.int64(emit.imm)
                 new = _alu(emit.alu_op, acc[d].astype(np.int64), y)
@@ -260,7 +274,7 @@ class _Runner:
         record(kernel.body, {name: env[name] for name in free})
         assert len(kernel.loops) <= 2
         assert all(0 < level.extent < 1 << 14 for level in kernel.loops)
-        for gap in (1, 2):
+        for gap in (1, 2) if self.published else ():
             same = [a[0] == b[0] for a, b in zip(recorded, recorded[gap:], strict=False)]
             assert not any(same), "a destination comes back too soon"
         self.machine.instructions += 1
@@ -272,8 +286,13 @@ class _Runner:
             names["src"] = "acc.sram"
         reads: set[tuple[str, int]] = set()
         writes: set[tuple[str, int]] = set()
+        biased = kernel.emit.fused is not None and kernel.emit.imm is None
+        bias: Array | None = None
         for point in np.ndindex(*(level.extent for level in kernel.loops)):
             steps = [sum(i * f[k] for i, f in zip(point, factors, strict=True)) for k in range(3)]
+            if biased and not any(point[-1:]):  # an outer iteration begins
+                assert not any(level[1] for level in factors[-1:]), "the inner loop moves the bias"
+                bias = self.arrays["acc.sram"][recorded[0][1] + steps[1]].copy()
             for uop in recorded:
                 d, s, w = (u + step for u, step in zip(uop, steps, strict=True))
                 used = [("acc.sram", d)]
@@ -284,7 +303,8 @@ class _Runner:
                 places = [(_whole(self.arrays[name], name), i) for name, i in used]
                 for name, i in used:
                     assert 0 <= i < len(self.arrays[name]), (name, i)
-                self.operate(kernel.emit, places)
+                assert bias is None or s == recorded[0][1] + steps[1], "two biases"
+                self.operate(kernel.emit, places, bias)
                 reads.update(used)
                 writes.add(used[0])
         self.event(stage, "kernel", reads, writes)

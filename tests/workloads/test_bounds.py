@@ -38,6 +38,16 @@ def test_convolution_moves_the_picture_without_its_border_once() -> None:
     assert got.write == 24 * 2 * 16 // 8
 
 
+def test_extensions_take_the_reset_and_all_but_one_cycle_of_the_epilogue() -> None:
+    machine = {"extensions": {"gemm_overwrite": True, "alu_requantize": True}}
+    assert of({"kind": "dense", "m": 1, "k": 17, "n": 16}, machine) == Bound(3, 4 + 64 + 8, 2)
+    bare = {"bias": False, "shift": 0, "clip": False}
+    layer = {"kind": "dense", "m": 1, "k": 17, "n": 16, "epilogue": bare}
+    assert of(layer, machine).compute == 2
+    for low, cycles in ((0, 1), (-7, 1), (-8, 1), (-6, 2), (1, 2)):
+        assert of({"kind": "clip", "length": 16, "low": low, "high": 7}, machine).compute == cycles
+
+
 @pytest.mark.parametrize("interval", [1, 2])
 def test_tensor_operations_take_the_machines_interval(interval: int) -> None:
     got = of({"kind": "add", "length": 33}, {"alu": {"tensor_interval": interval}})
