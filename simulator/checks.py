@@ -14,6 +14,9 @@ from vta_isa.enums import AluOp, Buffer, FusedOp, LowKind, Opcode
 from vta_isa.errors import StreamError
 from vta_isa.insn import alu_operations
 from vta_isa.machine import Machine
+from vta_isa.microarch import REQUANTIZE_APART
+
+from .apart import too_close
 
 LOADABLE = (Buffer.UOP, Buffer.WGT, Buffer.INP, Buffer.ACC, Buffer.ACC_8BIT)
 PADS = ("y_pad_before", "y_pad_after", "x_pad_before", "x_pad_after")
@@ -74,7 +77,8 @@ def check_uops(record: np.void, number: int, uops: NDArray[np.int32], machine: M
 
     ``uops`` is ``(uop_end - uop_begin, 3)``: dst, src and wgt index of each micro-op. Fields the
     instruction does not use are not checked: src and wgt of a reset, src of an immediate, wgt of an
-    ALU operation. A REQUANTIZE uses one src, that of the first micro-op.
+    ALU operation. A REQUANTIZE uses one src, that of the first micro-op; what it reads is not what
+    it has just begun to write.
     """
     if not executes(record):
         return
@@ -99,6 +103,26 @@ def check_uops(record: np.void, number: int, uops: NDArray[np.int32], machine: M
                 f"{buffer.name} has entries 0..{depth - 1}",
                 "use smaller loops or factors, or check that the uops were loaded",
             )
+    if is_requantize(record):
+        _check_apart(record, number, uops)
+
+
+def _check_apart(record: np.void, number: int, uops: NDArray[np.int32]) -> None:
+    """No slot of a REQUANTIZE reads what one shortly before it writes."""
+    found = too_close(record, uops)
+    if found is not None:
+        what = "the bias"
+        if found.uop is not None:
+            what = f"inner iteration {found.inner}, uop {int(record['uop_begin']) + found.uop},"
+        raise _fault(
+            record,
+            number,
+            f"outer iteration {found.outer}: {what} reads entry {found.entry} of ACC, written "
+            f"{found.apart} places before",
+            f"what is written can be read {REQUANTIZE_APART} places later or after that, where "
+            "each iteration and each bias is one place",
+            "order the uops so that entries repeat later, or use ADD, SHR, MAX and MIN",
+        )
 
 
 def executes(record: np.void) -> bool:

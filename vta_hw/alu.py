@@ -4,11 +4,12 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from vta_isa.enums import AluOp, Buffer
+from vta_isa.enums import AluOp, Buffer, FusedOp
 from vta_isa.insn import IMMEDIATE_BITS
 from vta_isa.machine import Machine
 from vta_isa.microarch import MUL_REGISTERS, mul_steps
 
+from .clip import HIGH_BITS, Bounds, Clip
 from .wide_multiply import WideMultiply
 
 FORWARDED = 3  # iterations whose results may not be in the memory yet when an operand is read
@@ -23,6 +24,7 @@ class Function(enum.IntEnum, shape=3):
     ADD = int(AluOp.ADD)
     SHR = int(AluOp.SHR)
     MUL = int(AluOp.MUL)
+    REQUANTIZE = int(FusedOp.REQUANTIZE)
     GEMM = 6  # adds sums of products
     ZERO = 7  # GEMM with reset
 
@@ -40,10 +42,12 @@ def step_layout(machine: Machine) -> data.StructLayout:
     """An iteration on its way to the ALU: where its result goes, where its operands come from.
 
     ``x_bypassed``, ``y_bypassed``: whatever the source, the operand is the result of the step of
-    the cycle before. Only functions that take one cycle can be followed by such a step.
+    the cycle before. Only functions that take one cycle can be followed by such a step. ``bias``,
+    of machines with REQUANTIZE: x is the bias of the steps that follow, nothing is written.
     """
     return data.StructLayout(
         {
+            **({"bias": 1} if machine.extensions.alu_requantize else {}),
             "valid": 1,
             "last": 1,
             "dst": machine.all_index_bits.acc,
@@ -70,7 +74,9 @@ class Operation(data.Struct):
         return {
             "extreme": (function == Function.MIN) | (function == Function.MAX),
             "maximum": function == Function.MAX,
-            "sum_": (function == Function.ADD) | (function == Function.GEMM),
+            "sum_": (function == Function.ADD)
+            | (function == Function.GEMM)
+            | (function == Function.REQUANTIZE),
             "shift": function == Function.SHR,
             "add_sums": function == Function.GEMM,
         }
@@ -97,7 +103,8 @@ class ScalarAlu(wiring.Component):
 
     One carry chain adds, and subtracts to compare. One shifter goes right; for shifts to the left
     its operand and its result are mirrored. ``product`` is let through: it is zero unless a
-    multiplication is meant, and then ``operation`` is.
+    multiplication is meant, and then ``operation`` is. ``shift_x`` is x, unless the sum and the
+    shift (``shifted``, to the right) are not of the same step.
     """
 
     def __init__(self, bits: int):
@@ -106,11 +113,13 @@ class ScalarAlu(wiring.Component):
             {
                 "operation": In(Operation),
                 "x": In(signed(bits)),
+                "shift_x": In(signed(bits)),
                 "y": In(signed(bits)),
                 "sums": In(signed(bits)),
                 "amount": In(Amount),
                 "product": In(bits),
                 "result": Out(signed(bits)),
+                "shifted": Out(signed(bits)),
             }
         )
 
@@ -127,11 +136,12 @@ class ScalarAlu(wiring.Component):
         chosen_x = operation.extreme & (less ^ operation.maximum)
         chosen_y = operation.extreme & ~(less ^ operation.maximum)
 
-        left = amount.left
+        left, shift_x = amount.left, self.shift_x.as_unsigned()
         shifted = Signal(signed(self.bits + 1))
-        mirrored = Mux(left, x[::-1], x)
-        m.d.comb += shifted.eq(Cat(mirrored, x[-1] & ~left).as_signed() >> amount.bits)
+        mirrored = Mux(left, shift_x[::-1], shift_x)
+        m.d.comb += shifted.eq(Cat(mirrored, shift_x[-1] & ~left).as_signed() >> amount.bits)
         right_way = shifted[: self.bits]
+        m.d.comb += self.shifted.eq(right_way)
 
         def let_through(value, condition):
             return value & condition.replicate(self.bits)
@@ -161,13 +171,26 @@ class TensorAlu(wiring.Component):
     The second operand can be the result of the cycle before only where
     ``alu.tensor_interval`` is 1; otherwise it is known in n, and a shift's amount is worked out
     there.
+
+    REQUANTIZE takes three cycles: x is added to the bias (of the latest step with ``bias``, or
+    ``imm`` if ``biased`` is low), the sum is shifted by ``shift``, and clipped. No other step can
+    have its result as an operand; it is executed in n + 3. ``function`` and the inputs that only it
+    has stay.
     """
 
     def __init__(self, machine: Machine):
         self.machine = machine
         entry = machine.entry_bits(Buffer.ACC)
+        self.fused = machine.extensions.alu_requantize
+        only_fused = {
+            "biased": In(1),
+            "shift": In(AMOUNT_BITS),
+            "high": In(HIGH_BITS),
+            "low_kind": In(2),
+        }
         super().__init__(
             {
+                **(only_fused if self.fused else {}),
                 "step": In(step_layout(machine)),
                 "function": In(Function),
                 "imm": In(signed(IMMEDIATE_BITS)),
@@ -187,6 +210,7 @@ class TensorAlu(wiring.Component):
         bits = self.machine.bits(Buffer.ACC)
         count = len(self.x) // bits
         bypass_y = self.machine.alu.tensor_interval == 1
+        latest = Signal.like(self.result) if self.fused else self.result
         older = Signal.like(self.result)
 
         # ---- n: operands ------------------------------------------------------------------------
@@ -195,55 +219,99 @@ class TensorAlu(wiring.Component):
         next_x, next_y = Signal.like(self.x), Signal.like(self.y)
         x_from, y_from = Value.cast(step.x_from), Value.cast(step.y_from)
         m.d.comb += [
-            next_x.eq(Mux(x_from[1], Mux(x_from[0], older, self.result), self.x)),
-            next_y.eq(Array([self.y, constant, self.result, older])[y_from]),
+            next_x.eq(Mux(x_from[1], Mux(x_from[0], older, latest), self.x)),
+            next_y.eq(Array([self.y, constant, latest, older])[y_from]),
         ]
         now = Signal(step_layout(self.machine))
         x, y = Signal.like(self.x), Signal.like(self.y)
         operation = Signal(Operation)
-        multiply = Signal()
+        multiply, requantize = Signal(), Signal()
+        to_requantize = self.function == Function.REQUANTIZE
         with m.If(step.valid):
-            m.d.sync += [now.eq(step), x.eq(next_x), y.eq(next_y)]
+            m.d.sync += [now.eq(step), x.eq(next_x)]
+        with m.If(step.valid & ~self.biased if self.fused else step.valid):
+            m.d.sync += y.eq(next_y)
         m.d.sync += [
             now.valid.eq(step.valid),
             *(operation[field].eq(value) for field, value in Operation.of(self.function).items()),
             multiply.eq(self.function == Function.MUL),
+            requantize.eq(to_requantize),
         ]
 
         # ---- n + 1: execute ---------------------------------------------------------------------
-        now_x = Mux(now.x_bypassed, self.result, x)
-        now_y = Mux(now.y_bypassed, self.result, y) if bypass_y else y
+        now_x = Mux(now.x_bypassed, latest, x)
+        now_y = Mux(now.y_bypassed, latest, y) if bypass_y else y
         products, turns = self._multiply(m, now.valid & multiply, x, y)
-        m.d.comb += [
-            self.executed.eq(Mux(multiply, turns[-1], now.valid)),
-            self.last.eq(now.last),
-        ]
-        m.d.sync += self.written.eq(self.executed)
-        with m.If(self.executed):
-            m.d.sync += self.index.eq(now.dst)
+        done, executed = now, Mux(multiply, turns[-1], now.valid)
+        if self.fused:
+            with m.If(now.valid & now.bias):
+                m.d.sync += y.eq(x)
+            summed, shifted = Signal.like(now), Signal.like(now)
+            m.d.sync += [
+                summed.eq(now),
+                summed.valid.eq(now.valid & ~now.bias),
+                shifted.eq(summed),
+            ]
+            done = data.View(now.shape(), Mux(requantize, shifted, now))
+            executed = Mux(requantize, shifted.valid, executed)
+        m.d.comb += [self.executed.eq(executed), self.last.eq(done.last)]
+        m.d.sync += self.written.eq(executed)
+        with m.If(executed):
+            m.d.sync += self.index.eq(done.dst)
         with m.If(now.valid):
-            m.d.sync += older.eq(self.result)
+            m.d.sync += older.eq(latest)
+        lanes = []
         for i in range(count):
             m.submodules[f"lane{i}"] = lane = ScalarAlu(bits)
+            lanes.append(lane)
             amount = Signal(Amount, name=f"amount{i}")
             if bypass_y:
-                decoded = Amount.of(now_y.word_select(i, bits))
-                m.d.comb += [amount[field].eq(value) for field, value in decoded.items()]
+                m.d.comb += self._set(amount, now_y.word_select(i, bits), requantize)
             else:
-                decoded = Amount.of(next_y.word_select(i, bits))
                 with m.If(step.valid):
-                    m.d.sync += [amount[field].eq(value) for field, value in decoded.items()]
+                    m.d.sync += self._set(amount, next_y.word_select(i, bits), to_requantize)
             m.d.comb += [
                 lane.operation.eq(operation),
                 lane.x.eq(now_x.word_select(i, bits)),
+                lane.shift_x.eq(lane.x),
                 lane.y.eq(now_y.word_select(i, bits)),
                 lane.sums.eq(self.sums.word_select(i, bits)),
                 lane.amount.eq(amount),
                 lane.product.eq(products[i % len(products)]),
             ]
             with m.If(Mux(multiply, turns[i // len(products)], now.valid)):
-                m.d.sync += self.result.word_select(i, bits).eq(lane.result)
+                m.d.sync += latest.word_select(i, bits).eq(lane.result)
+        if self.fused:
+            self._requantize(m, lanes, requantize, now.x_bypassed, x, latest)
         return m
+
+    def _set(self, amount: Signal, y: Value, requantize: Value):
+        fields = Amount.of(y)
+        if self.fused:
+            fields["left"] &= ~requantize
+            fields["bits"] = Mux(requantize, self.shift, fields["bits"])
+        return [amount[field].eq(value) for field, value in fields.items()]
+
+    def _requantize(self, m: Module, lanes, requantize: Value, bypassed: Value, x, latest) -> None:
+        """The cycles behind the sum, which is in ``latest``: it is shifted, then clipped."""
+        bounds = Signal(Bounds)
+        decoded = Bounds.of(self.high, self.low_kind)
+        m.d.sync += [bounds[field].eq(value) for field, value in decoded.items()]
+        # Not the lane's x with one more source: that would lengthen the loop.
+        shift_x = Mux(requantize | bypassed, latest, x)
+        for i, lane in enumerate(lanes):
+            m.submodules[f"clip{i}"] = clip = Clip(lane.bits)
+            shifted, clipped = Signal(lane.bits), Signal(lane.bits)
+            place = (i, lane.bits)
+            m.d.comb += [
+                lane.shift_x.eq(shift_x.word_select(*place)),
+                clip.bounds.eq(bounds),
+                clip.value.eq(shifted),
+                self.result.word_select(*place).eq(
+                    Mux(requantize, clipped, latest.word_select(*place))
+                ),
+            ]
+            m.d.sync += [shifted.eq(lane.shifted), clipped.eq(clip.result)]
 
     def _multiply(self, m: Module, start: Value, x: Value, y: Value):
         """The products of some lanes at a time, and whose turn it is; else they are zero.

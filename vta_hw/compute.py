@@ -1,12 +1,13 @@
 """The compute stage: loads uops and accumulators, multiplies, and combines accumulators."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from vta_isa.enums import AluOp, Buffer, Opcode
+from vta_isa.enums import AluOp, Buffer, FusedOp, Opcode
 from vta_isa.insn import IMMEDIATE_BITS, INSN_BITS, layouts
 from vta_isa.machine import Machine
+from vta_isa.microarch import REQUANTIZE_APART
 
 from .alu import FORWARDED, Function, Source, TensorAlu, step_layout
 from .bursts import ROW_BYTES, base_bits, burst_layout
@@ -74,6 +75,8 @@ class Compute(wiring.Component):
                 "writing": Out(1),  # a LOAD writes
                 "read_bytes": Out(data.StructLayout({"uop": ROW_BYTES, "acc": ROW_BYTES})),
                 "past_end": Out(1),  # an iteration has an index past the end of its memory
+                # A REQUANTIZE reads what is not written yet; only with that extension.
+                **({"too_close": Out(1)} if machine.extensions.alu_requantize else {}),
             }
         )
 
@@ -123,6 +126,9 @@ class Compute(wiring.Component):
             gemm_function = Mux(insn.gemm.reset, Function.ZERO, Function.GEMM)
             tensors = alu & ~insn.alu.use_imm
             multiply = insn.alu.alu_op == AluOp.MUL
+            fused = insn.alu.alu_op == FusedOp.REQUANTIZE
+            if insn.requantize is not None:
+                tensors &= ~fused
             slow = multiply if self.machine.alu.tensor_interval == 1 else multiply | tensors
             m.d.sync += [
                 executing.eq(1),
@@ -130,7 +136,7 @@ class Compute(wiring.Component):
                 two_tensors.eq(tensors),
                 spaced.eq(alu & slow),
                 function.eq(Mux(alu, insn.alu.alu_op, gemm_function)),
-                imm.eq(insn.alu.imm),
+                imm.eq(insn.alu.imm if insn.requantize is None else Mux(fused, 0, insn.alu.imm)),
             ]
             if overwrites is not None:
                 m.d.sync += overwrites.eq(~alu & insn.gemm.overwrite)
@@ -148,16 +154,17 @@ class Compute(wiring.Component):
                 m.d.sync += kept.eq(is_kind)
             m.d.comb += getattr(self.work, name).eq(Mux(control.start, is_kind, kept))
         issued = iterations.item.valid
+        is_bias = iterations.item.bias if insn.requantize is not None else Const(0)
         m.d.comb += [
             self.work.gemm_op.eq(issued & ~is_alu & (function != Function.ZERO)),
             self.work.reset_op.eq(issued & ~is_alu & (function == Function.ZERO)),
-            self.work.alu_op.eq(issued & is_alu),
+            self.work.alu_op.eq(issued & is_alu & ~is_bias),
             self.past_end.eq(
                 issued
                 & (
                     iterations.past.dst
                     | (
-                        Mux(is_alu, two_tensors, function != Function.ZERO)
+                        Mux(is_alu, two_tensors | is_bias, function != Function.ZERO)
                         & Mux(is_alu, iterations.past.src_acc, iterations.past.src_inp)
                     )
                     | (iterations.past.wgt & ~is_alu & (function != Function.ZERO))
@@ -169,7 +176,24 @@ class Compute(wiring.Component):
         self._pipeline(
             m, loader, iterations, is_alu, two_tensors, spaced, overwrites, function, imm, finished
         )
+        if insn.requantize is not None:
+            self._requantize(m, insn, iterations.start)
         return m
+
+    def _requantize(self, m: Module, insn: Views, start) -> None:
+        """What only REQUANTIZE has, kept while it runs."""
+        alu, word = m.submodules.alu, insn.requantize
+        values = {
+            "biased": (word.alu_op == FusedOp.REQUANTIZE) & ~word.use_imm,
+            "shift": word.shift,
+            "high": word.high,
+            "low_kind": word.low_kind,
+        }
+        for name, value in values.items():
+            kept = Signal(len(getattr(alu, name)), name=name)
+            m.d.comb += getattr(alu, name).eq(kept)
+            with m.If(start):
+                m.d.sync += kept.eq(value)
 
     def _uop_memory(self, m: Module, loader: Loader, iterations: Iterations) -> None:
         geometry = self.uop_memory
@@ -200,6 +224,7 @@ class Compute(wiring.Component):
         finished,
     ) -> None:
         machine, geometry = self.machine, self.acc_memory
+        requantizes = machine.extensions.alu_requantize
         readers = 2 if machine.alu.tensor_interval == 1 else 1
         m.submodules.acc_memory = memory = Scratchpad(geometry, readers)
         m.submodules.gemm = gemm = GemmCore(machine)
@@ -231,19 +256,26 @@ class Compute(wiring.Component):
             delayed = later
         m.d.comb += front.eq(Mux(is_alu, item, delayed))
         if readers == 2:
-            m.d.comb += [reads[0].index.eq(front.dst), reads[1].index.eq(front.src)]
+            read_src = Const(0)
+            m.d.comb += reads[1].index.eq(front.src)
         else:
-            # With two tensors, src is read in the cycle before.
-            m.d.comb += reads[0].index.eq(Mux(two_tensors & front.early, front.src, front.dst))
+            read_src = two_tensors & front.early  # the first of two reads
+        if requantizes:
+            read_src |= front.bias
+        m.d.comb += reads[0].index.eq(Mux(read_src, front.src, front.dst))
 
         # Which of the last iterations writes what this one reads.
         step = Signal(step_layout(machine))
-        before = [Signal(len(item.dst), name=f"dst_before{i + 1}") for i in range(FORWARDED)]
-        known = Signal(FORWARDED)  # which of them there were, in this instruction
+        tracked = REQUANTIZE_APART - 1 if requantizes else FORWARDED
+        before = [Signal(len(item.dst), name=f"dst_before{i + 1}") for i in range(tracked)]
+        known = Signal(tracked)  # which of them there were, in this instruction
+
+        def written_by(i, index):
+            return known[i] & (before[i] == index[: len(item.dst)])
 
         def source(index):
             """Whether the last iteration writes it, the one before, and the one before that."""
-            found = [known[i] & (before[i] == index[: len(item.dst)]) for i in range(FORWARDED)]
+            found = [written_by(i, index) for i in range(FORWARDED)]
             return [found[i] & ~Cat(found[:i]).any() for i in range(FORWARDED)]
 
         def forward(operand, index, otherwise):
@@ -267,7 +299,7 @@ class Compute(wiring.Component):
             m.d.sync += [step.y_from.eq(Source.IMMEDIATE), step.y_bypassed.eq(0)]
         with m.If(front.valid):
             m.d.sync += Cat(before).eq(Cat(front.dst, *before[:-1]))
-            m.d.sync += known.eq(Cat(1, known[:-1]))
+            m.d.sync += known.eq(Cat(~front.bias if requantizes else 1, known[:-1]))
         with m.If(iterations.start):
             m.d.sync += known.eq(0)
         x = reads[0].early
@@ -276,6 +308,13 @@ class Compute(wiring.Component):
             x = Mux(overwrites, 0, x)
             with m.If(overwrites):
                 m.d.sync += known.eq(0)
+
+        if requantizes:
+            # None of them is forwarded to a REQUANTIZE.
+            read = Mux(front.bias, front.src, front.dst)
+            missed = Cat(written_by(i, read) for i in range(tracked)).any()
+            fused = function == Function.REQUANTIZE
+            m.d.sync += [self.too_close.eq(front.valid & fused & missed), step.bias.eq(front.bias)]
 
         # ---- t - 1: operands are there; t: execute ----------------------------------------------
         m.d.comb += [

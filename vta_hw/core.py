@@ -247,6 +247,13 @@ class Core(wiring.Component):
                 self.fault.cause.eq(Fault.INDEX_RANGE),
                 self.fault.insn.eq(running),
             ]
+        if self.machine.extensions.alu_requantize:
+            with m.If(compute.too_close & ~compute.past_end & ~check.fault.valid):
+                m.d.comb += [
+                    self.fault.valid.eq(1),
+                    self.fault.cause.eq(Fault.TOO_CLOSE),
+                    self.fault.insn.eq(running),
+                ]
 
     def _narrowed(self, entry):
         """Accumulator scalars cut to the bits of OUT."""

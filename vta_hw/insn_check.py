@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from vta_isa.enums import AluOp, Buffer, Opcode
+from vta_isa.enums import Buffer, FusedOp, LowKind, Opcode
 from vta_isa.faults import Fault
-from vta_isa.insn import INSN_BITS, layouts
+from vta_isa.insn import INSN_BITS, alu_operations, layouts
 from vta_isa.machine import Machine
 
 from .layouts import Views
@@ -64,6 +64,11 @@ class InsnCheck(wiring.Component):
         rows = mem.y_pad_before + mem.y_size + mem.y_pad_after
         columns = mem.x_pad_before + mem.x_size + mem.x_pad_after
 
+        undefined_op = insn.alu.alu_op > max(alu_operations(machine))
+        if insn.requantize is not None:
+            fused = insn.alu.alu_op == FusedOp.REQUANTIZE
+            undefined_op |= fused & (insn.requantize.low_kind > max(LowKind))
+
         cause = Signal(Fault)
         with m.If(insn.opcode > max(Opcode)):
             m.d.comb += cause.eq(Fault.UNDEFINED_OPCODE)
@@ -73,7 +78,7 @@ class InsnCheck(wiring.Component):
             m.d.comb += cause.eq(Fault.UNDEFINED_BUFFER)
         with m.Elif(is_store & moves & padded):
             m.d.comb += cause.eq(Fault.STORE_PADDING)
-        with m.Elif(is_alu & (insn.alu.alu_op > max(AluOp))):
+        with m.Elif(is_alu & undefined_op):
             m.d.comb += cause.eq(Fault.UNDEFINED_ALU_OP)
         if machine.extensions.gemm_overwrite:
             with m.Elif(insn.is_(Opcode.GEMM) & loop.reset & loop.overwrite):

@@ -1,10 +1,10 @@
 """Turns a GEMM or ALU instruction into its uop iterations."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from vta_isa.enums import AluOp, Opcode
+from vta_isa.enums import AluOp, FusedOp, Opcode
 from vta_isa.insn import INSN_BITS, UOP_BITS, layouts
 from vta_isa.machine import Machine
 from vta_isa.microarch import alu_interval
@@ -19,10 +19,12 @@ def iteration_layout(machine: Machine) -> data.StructLayout:
 
     ``valid``: an iteration is issued in this cycle; ``early``: its indices are there, one cycle
     before it (where iterations take several cycles); ``last``: it is the last of the instruction.
+    ``bias``, of machines with REQUANTIZE: src is that of a bias, no iteration.
     """
     bits = machine.all_index_bits
     return data.StructLayout(
         {
+            **({"bias": 1} if machine.extensions.alu_requantize else {}),
             "valid": 1,
             "early": 1,
             "last": 1,
@@ -46,7 +48,8 @@ class Iterations(wiring.Component):
     ``start`` in cycle s takes ``insn``, which must have iterations (``any``, combinational). The
     first uop is read in s + 1 (``uop_index``), ``uop`` is its word in s + 2, and ``item`` carries
     its indices in s + 3, from a register. An ALU operation on two tensors is issued in the last
-    cycle of every ``alu.tensor_interval``, MUL in the second cycle of every ``mul_interval``.
+    cycle of every ``alu.tensor_interval``, MUL in the second cycle of every ``mul_interval``. Where
+    REQUANTIZE has a bias, a cycle for it comes before the iterations of every outer iteration.
     """
 
     def __init__(self, machine: Machine):
@@ -73,6 +76,11 @@ class Iterations(wiring.Component):
         is_alu = insn.is_(Opcode.ALU)
         use_imm = insn.alu.use_imm
         multiply = is_alu & (insn.alu.alu_op == AluOp.MUL)
+        fused = None
+        tensors = is_alu & ~use_imm  # in a cycle of its own each
+        if machine.extensions.alu_requantize:
+            fused = is_alu & (insn.alu.alu_op == FusedOp.REQUANTIZE)
+            tensors &= ~fused
         # Last cycle of an iteration's interval, counted from 0.
         last_of = {
             op: alu_interval(machine, op, use_imm=False) - 1 for op in (AluOp.ADD, AluOp.MUL)
@@ -94,6 +102,7 @@ class Iterations(wiring.Component):
         begin, end = Signal(len(loop.uop_begin)), Signal(len(loop.uop_begin))  # first and last uop
         inner_left, outer_left = Signal(LOOP_BITS), Signal(LOOP_BITS)
         inner_count = Signal(LOOP_BITS)
+        with_bias, bias = Signal(), Const(0) if fused is None else Signal()
         step_in = {operand: Signal(width[operand], name=f"{operand}_in") for operand in operands}
         step_out = {operand: Signal(width[operand], name=f"{operand}_out") for operand in operands}
         # One bit more than an index has: once it is set it stays, the offset is past every end.
@@ -109,9 +118,11 @@ class Iterations(wiring.Component):
         m.d.comb += [
             issue.eq(active & (phase == issued_at)),
             early.eq(active & (phase + 1 == issued_at)),
-            move_on.eq(active & (phase == last_phase)),
+            move_on.eq(active & (phase == last_phase) & ~bias),
         ]
-        with m.If(active):
+        if fused is not None:
+            m.d.sync += bias.eq(with_bias & move_on & last_inner)
+        with m.If(active & ~bias):
             m.d.sync += phase.eq(Mux(move_on, 0, phase + 1))
         m.d.comb += [
             last_uop.eq(self.uop_index == end),
@@ -131,17 +142,18 @@ class Iterations(wiring.Component):
                     m.d.sync += [row[o].eq(next_row), offset[o].eq(next_row)]
             with m.If(last):
                 m.d.sync += active.eq(0)
+        src_in = Mux(is_alu, insn.alu.src_factor_in, loop.src_factor_in)
+        if fused is not None:
+            src_in = Mux(fused, 0, src_in)  # other fields are in its place
+            with m.If(self.start):
+                m.d.sync += [bias.eq(fused & ~use_imm), with_bias.eq(fused & ~use_imm)]
         with m.If(self.start):
             m.d.sync += [
                 active.eq(1),
                 phase.eq(0),
-                issued_at.eq(Mux(multiply, 1, Mux(is_alu & ~use_imm, last_of[AluOp.ADD], 0))),
+                issued_at.eq(Mux(multiply, 1, Mux(tensors, last_of[AluOp.ADD], 0))),
                 last_phase.eq(
-                    Mux(
-                        multiply,
-                        last_of[AluOp.MUL],
-                        Mux(is_alu & ~use_imm, last_of[AluOp.ADD], 0),
-                    )
+                    Mux(multiply, last_of[AluOp.MUL], Mux(tensors, last_of[AluOp.ADD], 0))
                 ),
                 self.uop_index.eq(loop.uop_begin),
                 begin.eq(loop.uop_begin),
@@ -151,7 +163,7 @@ class Iterations(wiring.Component):
                 outer_left.eq(loop.iter_out),
                 step_in["dst"].eq(loop.dst_factor_in),
                 step_out["dst"].eq(loop.dst_factor_out),
-                step_in["src"].eq(Mux(is_alu, insn.alu.src_factor_in, loop.src_factor_in)),
+                step_in["src"].eq(src_in),
                 step_out["src"].eq(Mux(is_alu, insn.alu.src_factor_out, loop.src_factor_out)),
                 step_in["wgt"].eq(loop.wgt_factor_in),
                 step_out["wgt"].eq(loop.wgt_factor_out),
@@ -173,6 +185,11 @@ class Iterations(wiring.Component):
             self.item.last.eq(flags.last),
             *(index[o].eq(moved(at[o], uop[o])) for o in operands),
         ]
+        if fused is not None:
+            was_bias = Signal()
+            m.d.sync += [was_bias.eq(bias), self.item.bias.eq(was_bias)]
+            with m.If(bias):
+                m.d.sync += flags.last.eq(0)
         bits = machine.all_index_bits
         m.d.comb += [
             *(self.item[o].eq(index[o]) for o in operands),

@@ -28,3 +28,4 @@ class Fault(IntEnum):
     WRITE_RESPONSE = 8, "the memory answered a write with an error"
     INSN_ADDRESS = 9, "the address of the stream is not a multiple of the instruction size"
     UNDEFINED_GEMM = 10, "a GEMM asks to reset and to overwrite at once"
+    TOO_CLOSE = 11, "a REQUANTIZE reads an entry that it has begun to write"

@@ -40,6 +40,9 @@ EXECUTE = 1  # the ALU, its operands forwarded from the previous results, regist
 MUL_LANES = 2
 MUL_REGISTERS = 3  # in a multiplier: operands, partial products, their sum
 REQUANTIZE = 3  # in place of EXECUTE: bias added, shifted, clipped, a register behind each
+# What a slot of a REQUANTIZE (an iteration, or the read of a bias) writes can be read by the slot
+# that comes so many later, or after that: nothing is forwarded.
+REQUANTIZE_APART = REQUANTIZE + SRAM_READ + 1
 WRITE = 1  # ACC and OUT memory are written
 
 # ---- loader ------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -172,12 +172,9 @@ class _Launch:
             return
         illegal = np.flatnonzero(fault & layout.ILLEGAL)
         yield from self._first(illegal, Code.UNDEFINED, self.report.illegal)
-        reaching = np.flatnonzero(fault & layout.OUT_OF_RANGE)
-        yield from self._first(
-            reaching,
-            Code.SRAM_RANGE,
-            lambda number: self.report.out_of_range(number, self._kept_uops(number)),
-        )
+        refused = {Code.SRAM_RANGE: layout.OUT_OF_RANGE, Code.TOO_CLOSE: layout.TOO_CLOSE}
+        for code, bit in refused.items():
+            yield from self._first(np.flatnonzero(fault & bit), code, partial(self._refused, code))
         seen: set[int] = set()
         for number in np.flatnonzero(fault & layout.NEVER_LOADED).tolist():
             footprint = int(self.info[number, layout.FIRST])
@@ -190,6 +187,9 @@ class _Launch:
         unknown = np.flatnonzero(fault & layout.UNKNOWN_UOPS)
         if len(unknown):
             yield self.report.uops_unknown(unknown)
+
+    def _refused(self, code: Code, number: int) -> Finding:
+        return self.report.refused_uops(code, number, self._kept_uops(number))
 
     def _first(
         self, numbers: NDArray[np.intp], code: Code, finding: Callable[[int], Finding]

@@ -19,6 +19,7 @@ class Code(StrEnum):
 
     UNDEFINED = "undefined-encoding"
     SRAM_RANGE = "sram-range"
+    TOO_CLOSE = "too-close"
     DRAM_RANGE = "dram-range"
     NO_FINISH = "no-finish"
     AFTER_FINISH = "after-finish"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from vta_isa.enums import AluOp, Buffer, FusedOp, LowKind, Opcode
+from vta_isa.microarch import REQUANTIZE_APART
 
 from .layout import (
     BEHIND,
@@ -56,6 +57,7 @@ from .layout import (
     STAGE,
     STORER,
     TOKENS,
+    TOO_CLOSE,
     UNKNOWN,
     UNKNOWN_UOPS,
     UOPS,
@@ -257,6 +259,50 @@ def dilate(work: Any, distance: Any, highest: int, count: int, factor: int) -> N
                 work[entry] = 1
 
 
+def accumulated(slot: int, bias: bool, uops: Any, key: Any, limits: Limits) -> int:
+    """The ACC entry that a slot of a REQUANTIZE writes; of a bias, that it reads, or -1 if ``bias``
+    is not set.
+
+    As in simulator/apart.py; ``key`` is what the footprint depends on.
+    """
+    biased = int(key[0]) & 1
+    begin, count = int(key[1]), int(key[2] - key[1])
+    row = int(key[4]) * count + biased
+    outer = slot // row
+    iteration = slot - outer * row - biased
+    if slot < 0:
+        return -1
+    if iteration < 0:
+        if bias:
+            first = (uops[begin] >> limits.src_shift) & limits.src_mask
+            return int(first) + outer * int(key[7])
+        return -1
+    inner = iteration // count
+    entry = uops[begin + iteration - inner * count] & limits.dst_mask
+    return int(entry) + outer * int(key[5]) + inner * int(key[6])
+
+
+def too_close(uops: Any, key: Any, limits: Limits) -> bool:
+    """Whether a slot of a REQUANTIZE reads what one shortly before it writes.
+
+    Every bias is looked at, but of the iterations only those at the beginning of both loops.
+    """
+    count = int(key[2] - key[1])
+    biased = int(key[0]) & 1
+    row = int(key[4]) * count + biased
+    within_end = min(int(key[4]), REQUANTIZE_APART + 1) * count + biased
+    for outer in range(int(key[3])):
+        if outer > REQUANTIZE_APART:
+            within_end = biased
+        for within in range(within_end):
+            slot = outer * row + within
+            entry = accumulated(slot, True, uops, key, limits)
+            for apart in range(1, REQUANTIZE_APART):
+                if accumulated(slot - apart, False, uops, key, limits) == entry:
+                    return True
+    return False
+
+
 def run(
     words: Any,
     slots: Any,
@@ -453,13 +499,16 @@ def run(
                     marks[slot + highest + 1] = 1
                     interval_end += 1
             footprints[row + F_END] = interval_end
+            if fused and not fault & (UNKNOWN_UOPS | OUT_OF_RANGE) and (not fault or limits.zero):
+                if too_close(uops, key, limits):
+                    fault |= TOO_CLOSE
             footprints[row + F_FAULT] = fault
         row = found * FOOTPRINT_FIELDS
         info[number, FIRST] = found
         info[number, FAULT] = footprints[row + F_FAULT]
-        if not info[number, FAULT] & OUT_OF_RANGE:
+        if not info[number, FAULT] & (OUT_OF_RANGE | TOO_CLOSE):
             info[number, KIND] = kind
     return footprints, intervals, kept
 
 
-PARTS = (grown, get, tokens_of, unit_of, transfer, load_uops, dilate)
+PARTS = (grown, get, tokens_of, unit_of, transfer, load_uops, dilate, accumulated, too_close)

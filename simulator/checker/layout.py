@@ -103,6 +103,7 @@ ILLEGAL = 1  # checks.check_static says why
 OUT_OF_RANGE = 2  # checks.check_uops says why
 NEVER_LOADED = 4  # some of its micro-ops
 UNKNOWN_UOPS = 8  # there is no image they could be read from
+TOO_CLOSE = 16  # a REQUANTIZE; checks.check_uops says why
 
 # -- footprints: one row per distinct GEMM or ALU -------------------------------------------------
 

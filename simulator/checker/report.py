@@ -70,13 +70,13 @@ class Reporter:
             return self._finding(self._code(record), str(error), number)
         raise AssertionError(f"insn {number} is legal after all")
 
-    def out_of_range(self, number: int, uops: NDArray[np.int64]) -> Finding:
+    def refused_uops(self, code: Code, number: int, uops: NDArray[np.int64]) -> Finding:
         """A GEMM or ALU that checks.check_uops refuses."""
         words = (uops & 0xFFFFFFFF).astype(np.uint32)
         try:
             check_uops(self.record(number), number, decode_uops(words, self.machine), self.machine)
         except StreamError as error:
-            return self._finding(Code.SRAM_RANGE, str(error), number)
+            return self._finding(code, str(error), number)
         raise AssertionError(f"insn {number} is legal after all")
 
     def uops_never_loaded(self, number: int, low: int, high: int) -> Finding:

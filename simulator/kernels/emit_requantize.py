@@ -6,6 +6,7 @@ Iterations keep their order, as in emit_alu.py; a bias may be what an earlier ou
 from collections.abc import Iterator
 
 from vta_isa.enums import LowKind
+from vta_isa.microarch import REQUANTIZE_APART
 
 from .emit_alu import MAX_LANES
 from .emit_registers import wrap
@@ -14,6 +15,13 @@ from .ir import Function
 from .layouts import Layout
 
 REQUANTIZE = "requantize"
+APART = "requantize_apart"
+APART_PARAMS = {
+    "uop": "ptr",
+    **LOOPS,
+    **factors("dst"),
+    **dict.fromkeys(("src_out", "use_imm"), "i64"),
+}
 REQUANTIZE_PARAMS = {
     "uop": "ptr",
     "acc": "ptr",
@@ -65,3 +73,33 @@ def emit_requantize(layout: Layout) -> Iterator[Function]:
                 fn.store(vector, value, place)
     fn.do("ret void")
     yield fn
+    yield _emit_apart(layout)
+
+
+def _emit_apart(layout: Layout) -> Function:
+    """``requantize_apart(...) -> i1``: whether nothing reads what one of the slots shortly before
+    it writes (simulator/apart.py). The entries that those write are kept in as many variables."""
+    fn = Function(APART, APART_PARAMS, result="i1")
+    written = [fn.slot("i64", "-1") for _ in range(REQUANTIZE_APART - 1)]
+    met = fn.slot("i1", "false")
+    biased = fn.compare("eq", "%use_imm", 0)
+    first_src = uop_field(fn, layout, load_uop(fn, "%uop_begin"), "src")
+
+    def slot(reads: str, writes: str | int) -> None:
+        values = [fn.get(variable) for variable in written]
+        so_far = fn.get(met, "i1")
+        for value in values:
+            so_far = fn.binary("or", so_far, fn.compare("eq", value, reads), "i1")
+        fn.set(met, so_far, "i1")
+        for variable, value in zip(written, [str(writes), *values[:-1]], strict=True):
+            fn.set(variable, value)
+
+    with fn.loop("%iter_out") as i:
+        with fn.when(biased):
+            slot(fn.add(first_src, fn.mul(i, "%src_out")), -1)
+        with fn.loop("%iter_in") as j, fn.loop("%uop_end", start="%uop_begin") as number:
+            loops = fn.add(fn.mul(i, "%dst_out"), fn.mul(j, "%dst_in"))
+            dst = fn.add(uop_field(fn, layout, load_uop(fn, number), "dst"), loops)
+            slot(dst, dst)
+    fn.do(f"ret i1 {fn.binary('xor', fn.get(met, 'i1'), 'true', 'i1')}")
+    return fn

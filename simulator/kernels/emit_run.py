@@ -13,7 +13,7 @@ from vta_isa.machine import Machine
 from .emit_alu import alu_name, alu_params
 from .emit_gemm import GEMM_PARAMS, OVERWRITE, RESET_PARAMS
 from .emit_load import LOAD_PARAMS, LOADED, image_of, load_name
-from .emit_requantize import REQUANTIZE, REQUANTIZE_PARAMS
+from .emit_requantize import APART, APART_PARAMS, REQUANTIZE, REQUANTIZE_PARAMS
 from .emit_store import STORE_PARAMS
 from .emit_uops import fit_name
 from .ir import Function
@@ -145,6 +145,7 @@ class _Interpreter:
         with fn.when(biased):
             first = self._field("uop_begin")
             self._require(("src", Buffer.ACC), uop_end=fn.add(first, 1))
+        self._continue_if(fn.op(f"call i1 @{APART}({self._arguments(APART_PARAMS)})"))
         if self.execute:
             self._call(REQUANTIZE, REQUANTIZE_PARAMS)
 
@@ -177,18 +178,24 @@ class _Interpreter:
             strides = [self._field(f"{operand}_factor_{level}") for level in ("out", "in")]
             arguments = ", ".join(f"i64 {value}" for value in (*loops, *strides))
             fits = fn.op(f"call i1 @{fit_name(operand, buffer)}(ptr %uop, {arguments})")
-            checked = fn.fresh("checked")
-            fn.branch(fits, checked, "fault")
-            fn.label(checked)
+            self._continue_if(fits)
+
+    def _continue_if(self, good: str) -> None:
+        checked = self.fn.fresh("checked")
+        self.fn.branch(good, checked, "fault")
+        self.fn.label(checked)
 
     def _call(self, name: str, params: dict[str, str], given: dict[str, str] | None = None) -> None:
         """Call a kernel with the pointers of the same name and the fields of the record."""
+        self.fn.do(f"call void @{name}({self._arguments(params, given)})")
+
+    def _arguments(self, params: dict[str, str], given: dict[str, str] | None = None) -> str:
         given = given or {}
         arguments = []
         for param, kind in params.items():
             value = given.get(param) or (f"%{param}" if kind == "ptr" else self._argument(param))
             arguments.append(f"{kind} {value}")
-        self.fn.do(f"call void @{name}({', '.join(arguments)})")
+        return ", ".join(arguments)
 
     def _argument(self, param: str) -> str:
         operand, _, level = param.partition("_")

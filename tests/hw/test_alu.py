@@ -63,8 +63,9 @@ class Lane:
 
     def result(self, x, y, sums=0, product=0):
         dut, ctx = self.dut, self.ctx
-        for port, value in ((dut.x, x), (dut.y, y), (dut.sums, sums), (dut.product, product)):
-            ctx.set(port, value)
+        values = {"x": x, "shift_x": x, "y": y, "sums": sums, "product": product}
+        for port, value in values.items():
+            ctx.set(getattr(dut, port), value)
         for field, value in Amount.of(dut.y).items():
             ctx.set(dut.amount[field], ctx.get(value))
         return ctx.get(dut.result)

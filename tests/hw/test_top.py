@@ -1,6 +1,7 @@
 """The accelerator as a host sees it: registers, interrupt, errors, reset, and its memory."""
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,10 @@ from vta_hw.top import Accelerator
 from vta_isa import load_machine
 from vta_isa.counters import CAUSES, COUNTERS
 from vta_isa.encoding import encode_stream
-from vta_isa.enums import AluOp, Buffer
+from vta_isa.enums import AluOp, Buffer, LowKind
 from vta_isa.faults import Fault
-from vta_isa.insn import alu, finish, gemm, load, noop, records, store
+from vta_isa.insn import alu, finish, gemm, load, noop, records, requantize, store
+from vta_isa.machine import Machine
 from vta_isa.registers import BASED, by_name, register_map
 
 TINY = load_machine("tiny")
@@ -31,14 +33,16 @@ BUSY, DONE, ERROR = 1, 2, 4
 class Bench:
     """A machine, its memory of ``size`` bytes, and a host. Streams are put at ``stream_at``."""
 
-    def __init__(self, size: int = 1 << 16, *, seed: int = 0, pause: float = 0.0):
-        self.machine = TINY
+    def __init__(
+        self, size: int = 1 << 16, *, machine: Machine = TINY, seed: int = 0, pause: float = 0.0
+    ):
+        self.machine = machine
         self.rng = Random(seed)
-        self.top = Accelerator(TINY)
+        self.top = Accelerator(machine)
         self.data = bytearray(size)
         self.stream_at = size - 0x2000
         self.memory = AxiMemory(
-            self.top.read, self.top.write, TINY, self.data, rng=Random(seed + 1), pause=pause
+            self.top.read, self.top.write, machine, self.data, rng=Random(seed + 1), pause=pause
         )
         self.host = Driver(self.top.control, Random(seed + 2), pause)
 
@@ -95,7 +99,7 @@ class Bench:
             await self.write(ctx, f"{base.name.lower()}_base", 0)
         self.data[0x400:0x500] = bytes(256)
         self.data[0x100:0x140] = self.rng.randbytes(64)
-        await self.start(ctx, encode_stream(records(COPY), TINY))
+        await self.start(ctx, encode_stream(records(COPY), self.machine))
         status = await self.wait(ctx)
         assert status == DONE, f"{status:#b}, error {await self.read(ctx, 'error_cause')}"
         assert self.data[0x400:0x410] == self.data[0x100:0x140:4]
@@ -303,16 +307,43 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("pause", [0.3])
-def test_illegal_instructions_stop_the_run(pause: float) -> None:
+EXTENDED = TINY.replace(extensions={"alu_requantize": True})
+
+
+def fused(iters: tuple[int, int], **more: Any) -> dict[str, int]:
+    return requantize(uops=(0, 1), iters=iters, low=LowKind.ZERO, high=7, **more)
+
+
+PAST_ACC = DEPTH[Buffer.ACC] // 2
+FUSED_FAULTS = {
+    "entry read at once": (fused((1, 2)), Fault.TOO_CLOSE),
+    "entry read 5 later": (fused((2, 5), dst=(0, 1)), Fault.TOO_CLOSE),
+    "entry read 6 later": (fused((2, 6), dst=(0, 1)), None),
+    "bias read 5 later": (fused((2, 5), dst=(9, 1), bias=0), Fault.TOO_CLOSE),
+    "bias read 6 later": (fused((2, 6), dst=(9, 1), bias=0), None),
+    "bias past": (fused((3, 1), dst=(1, 0), bias=PAST_ACC), Fault.INDEX_RANGE),
+    "no bias to be past": (
+        {**fused((3, 1), dst=(7, 0)), "src_factor_out": PAST_ACC, "dst_factor_out": 20},
+        None,
+    ),
+    "dst past": (fused((1, 3), dst=(0, PAST_ACC), bias=0), Fault.INDEX_RANGE),
+    "low kind": ({**fused((1, 1)), "low_kind": 3}, Fault.UNDEFINED_ALU_OP),
+    "operation 6": ({**alu(AluOp.ADD, **ONE_UOP, imm=1), "alu_op": 6}, Fault.UNDEFINED_ALU_OP),
+}
+
+
+@pytest.mark.parametrize(
+    ("machine", "faults", "pause"), [(TINY, FAULTS, 0.3), (EXTENDED, FUSED_FAULTS, 0.0)]
+)
+def test_illegal_instructions_stop_the_run(machine, faults, pause: float) -> None:
     """One after the other on the same machine, each behind some that are legal."""
-    bench = Bench(pause=pause)
+    bench = Bench(machine=machine, pause=pause)
 
     async def test(ctx):
-        for place, (name, (bad, fault)) in enumerate(FAULTS.items()):
+        for place, (name, (bad, fault)) in enumerate(faults.items()):
             uop = load(Buffer.UOP, sram_base=0, dram_base=0, x_size=1)  # zeros
             before = [uop, *[noop(stage) for stage in (1, 2, 3)] * (place % 3)]
-            stream = encode_stream(records([*before, bad, finish()]), TINY)
+            stream = encode_stream(records([*before, bad, finish()]), machine)
             bench.data[:4] = bytes(4)
             await bench.start(ctx, stream)
             status = await bench.wait(ctx)

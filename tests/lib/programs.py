@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from slots import reads_too_early
 from tokens import Accesses, Fields, Weaver
 
 from vta_isa.encoding import decode_uops, encode_stream, encode_uops
@@ -252,6 +253,16 @@ class _Author:
         )
         if not biased:
             insn["src_factor_out"] = src[0]  # must not matter
+        while reads_too_early(insn, uops):
+            # Fewer iterations meet less often; one alone never does.
+            shorter = end - begin > 1 and self._chance(0.5)
+            end, iters = (
+                (end - 1, iters) if shorter else (end, tuple(max(1, n // 2) for n in iters))
+            )
+            if iters == (1, 1):
+                end = max(begin + 1, end - 1)
+            uops = uops[: end - begin]
+            insn |= {"uop_end": end, "iter_out": iters[0], "iter_in": iters[1]}
         accesses = [_Access("ACC", self._touched(uops[:, 0], iters, dst), writes=True)]
         if biased:
             accesses.append(_Access("ACC", self._touched(first, iters, src), writes=False))

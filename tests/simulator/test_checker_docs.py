@@ -17,6 +17,7 @@ EXAMPLES = re.findall(
     re.S | re.M,
 )
 TINY = load_machine("tiny")
+EXTENDED = TINY.replace(extensions={"alu_requantize": True})
 
 
 def image():
@@ -34,12 +35,13 @@ def test_every_code_has_one_example():
 
 @pytest.mark.parametrize(("code", "how", "text", "output"), EXAMPLES, ids=lambda part: part[:25])
 def test_examples(code, how, text, output):
+    machine = EXTENDED if how.strip() == "extended" else TINY
     dram = None if how.strip() == "no-image" else image()
     address = int(how.strip()[3:], 0) if how.strip().startswith("at-") else None
     if how.strip() == "expecting-no-change":
-        found = check(parse_stream(text, TINY), TINY, dram, expected=dram)
+        found = check(parse_stream(text, machine), machine, dram, expected=dram)
     else:
-        found = Checker(TINY, fresh=False).check(parse_stream(text, TINY), dram, address)
+        found = Checker(machine, fresh=False).check(parse_stream(text, machine), dram, address)
     assert "".join(f"{each}\n" for each in found) == output
     assert code in [each.code for each in found]
     severities = {each.severity for each in found if each.code == code}
