@@ -28,6 +28,7 @@ run: $(VENV)/.installed
 	$(BIN)/vta run resnet18 -c default --compare --json out/resnet18.json --roofline out/roofline.png
 
 test: $(VENV)/.installed-dev
+	tests/browser/install_chromium.sh
 	$(BIN)/python -m pytest -n auto -q
 
 exact: $(VENV)/.installed-dev

@@ -8,6 +8,7 @@ from vta_isa.launch import Launch
 
 Stalls = dict[str, dict[str, int]]
 
+_BUSY = "busy"
 _INSTRUCTIONS = ("load_instructions", "compute_instructions", "store_instructions")
 
 
@@ -15,7 +16,8 @@ _INSTRUCTIONS = ("load_instructions", "compute_instructions", "store_instruction
 class Figures:
     """Counts of one or more executions.
 
-    ``stalls`` is ``{stage: {cause: cycles}}``: every cycle in which a stage was not busy.
+    ``stalls`` is ``{stage: {cause: cycles}}``: every cycle in which a stage was not busy; ``busy``
+    the same for every other cycle, so that the two of a stage add up to ``cycles``.
     ``peak`` is what the machine can multiply and accumulate in a cycle.
     """
 
@@ -26,6 +28,7 @@ class Figures:
     dram_read_bytes: int
     dram_write_bytes: int
     stalls: Stalls
+    busy: Stalls
     peak: int
 
     @property
@@ -48,6 +51,7 @@ class Figures:
             "dram_read_bytes": self.dram_read_bytes,
             "dram_write_bytes": self.dram_write_bytes,
             "stalls": {stage: dict(causes) for stage, causes in self.stalls.items()},
+            "busy": {stage: dict(causes) for stage, causes in self.busy.items()},
         }
 
 
@@ -58,11 +62,12 @@ def measured(launches: Iterable[Launch], *, macs: int, bound_cycles: int, peak: 
     def total(*names: str) -> int:
         return sum(int(counter[name]) for counter in counters for name in names)
 
-    stalls = no_stalls()
+    stalls, busy = no_stalls(), not_busy()
     for counter in counters:
         for stage, causes in attribution(counter).items():
-            for cause in stalls[stage]:
-                stalls[stage][cause] += int(causes[cause])
+            for cause, cycles in causes.items():
+                kind = busy if cause.startswith(_BUSY) else stalls
+                kind[stage][cause] += int(cycles)
     return Figures(
         macs=macs,
         instructions=total(*_INSTRUCTIONS),
@@ -71,6 +76,7 @@ def measured(launches: Iterable[Launch], *, macs: int, bound_cycles: int, peak: 
         dram_read_bytes=total("dram_read_bytes"),
         dram_write_bytes=total("dram_write_bytes"),
         stalls=stalls,
+        busy=busy,
         peak=peak,
     )
 
@@ -78,11 +84,12 @@ def measured(launches: Iterable[Launch], *, macs: int, bound_cycles: int, peak: 
 def summed(parts: Iterable[tuple[int, Figures]], peak: int) -> Figures:
     """The figures of running each part so many times, one after the other."""
     parts = list(parts)
-    stalls = no_stalls()
+    stalls, busy = no_stalls(), not_busy()
     for count, part in parts:
-        for stage, causes in part.stalls.items():
-            for cause, cycles in causes.items():
-                stalls[stage][cause] += count * cycles
+        for sums, addends in ((stalls, part.stalls), (busy, part.busy)):
+            for stage, causes in addends.items():
+                for cause, cycles in causes.items():
+                    sums[stage][cause] += count * cycles
     return Figures(
         macs=sum(count * part.macs for count, part in parts),
         instructions=sum(count * part.instructions for count, part in parts),
@@ -91,6 +98,7 @@ def summed(parts: Iterable[tuple[int, Figures]], peak: int) -> Figures:
         dram_read_bytes=sum(count * part.dram_read_bytes for count, part in parts),
         dram_write_bytes=sum(count * part.dram_write_bytes for count, part in parts),
         stalls=stalls,
+        busy=busy,
         peak=peak,
     )
 
@@ -98,6 +106,14 @@ def summed(parts: Iterable[tuple[int, Figures]], peak: int) -> Figures:
 def no_stalls() -> Stalls:
     """Zero for every cause a stage may be not busy for."""
     return {
-        stage: {cause: 0 for cause in causes if not cause.startswith("busy")}
+        stage: {cause: 0 for cause in causes if not cause.startswith(_BUSY)}
+        for stage, causes in CAUSES.items()
+    }
+
+
+def not_busy() -> Stalls:
+    """Zero for everything a stage may be busy with."""
+    return {
+        stage: {cause: 0 for cause in causes if cause.startswith(_BUSY)}
         for stage, causes in CAUSES.items()
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parent.parent.parent
-COMMAND = [sys.executable, "-P", "-c", "import sys; from vta.cli import main; sys.exit(main())"]
+COMMAND = [sys.executable, "-P", "-m", "vta"]
 
 
 def environment() -> dict[str, str]:

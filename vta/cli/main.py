@@ -8,7 +8,20 @@ from typing import Annotated
 
 import typer
 
-from . import assembly, bitstream, check, cosim, execute, machines, rtl, run, synth, workloads
+from . import (
+    assembly,
+    bitstream,
+    check,
+    cosim,
+    diff,
+    execute,
+    machines,
+    report,
+    rtl,
+    run,
+    synth,
+    workloads,
+)
 
 TRACEBACK = "--traceback"
 FAILURE, MISUSE, INTERRUPTED = 1, 2, 130
@@ -19,7 +32,20 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (run, execute, check, cosim, assembly, rtl, synth, bitstream, machines, workloads):
+for group in (
+    run,
+    diff,
+    execute,
+    check,
+    cosim,
+    assembly,
+    rtl,
+    synth,
+    bitstream,
+    report,
+    machines,
+    workloads,
+):
     group.register(app)
 
 

@@ -20,6 +20,7 @@ from vta_isa.insn import FLAGS, INSN_DTYPE
 from vta_isa.launch import Bursts, Launch
 from vta_isa.machine import Machine
 
+from .causes import phrase
 from .timeline import Token, TokenFlow, bytes_per_window, depth, waits
 
 FETCH = "fetch"
@@ -162,8 +163,7 @@ class TraceWriter:
             self._slice_end(_STAGES[stage - 1], now + end + 1)
 
     def _wait(self, stage: str, begin: int, end: int, cause: str, insn: int) -> None:
-        words = cause.replace("_", " for ")
-        self._slice_begin(stage, self._now + begin, words, "wait", {"insn": insn})
+        self._slice_begin(stage, self._now + begin, phrase(cause), "wait", {"insn": insn})
         self._slice_end(stage, self._now + end)
 
     def _bursts(self, bursts: Bursts, table: NDArray[np.void], machine: Machine) -> None:

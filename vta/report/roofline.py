@@ -5,8 +5,8 @@ channels; up: operations per second at the machine's clock. A multiply-accumulat
 """
 
 import io
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from vta_isa.machine import Machine
 
@@ -14,6 +14,7 @@ from ..job import Comparison, RunReport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Point = tuple[float, float]  # operations per byte, GOPS
 Points = dict[str, Point]  # by layer
@@ -25,16 +26,48 @@ def draw(result: RunReport | Comparison) -> bytes:
     """A PNG. Of a comparison, an arrow leads from each layer's point without virtual threads to
     the one with them. Layers without multiplications are left out: they have no place on it.
     """
-    # Without pyplot: no global state, no display, and quick to import.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     compared = isinstance(result, Comparison)
     report = result.threaded if isinstance(result, Comparison) else result
     machine = report.machine
     before = _points(result.without if isinstance(result, Comparison) else report, machine)
     after = _points(report, machine)
+    figure, axes, edges = _below_the_roof(
+        f"{report.workload.name} on {machine.name}", machine, [*before.values(), *after.values()]
+    )
+    if compared:
+        _scatter(axes, before, vthreads=False)
+        for name, end in after.items():
+            axes.annotate(
+                "", end, before[name], arrowprops={"arrowstyle": "->", "color": "#999999"}
+            )
+    _scatter(axes, after, vthreads=report.vthreads)
+    figure.draw_without_rendering()  # the layout, which labels are placed in, is made by drawing
+    _label(axes, after, [*((before[name], after[name]) for name in after), *edges])
+    if after:
+        axes.legend(loc="lower right", frameon=False)
+    return _png(figure)
+
+
+def draw_places(title: str, machine: Machine, layers: Mapping[str, "Work"]) -> bytes:
+    """A PNG of layers by name, whoever measured them."""
+    places = {name: place(work, machine) for name, work in layers.items()}
+    points = {name: point for name, point in places.items() if point is not None}
+    figure, axes, edges = _below_the_roof(title, machine, [*points.values()])
+    across, up = [x for x, _ in points.values()], [y for _, y in points.values()]
+    axes.scatter(across, up, s=26, color="#1f6f8b", marker="D")
+    figure.draw_without_rendering()
+    _label(axes, points, edges)
+    return _png(figure)
+
+
+def _below_the_roof(
+    title: str, machine: Machine, points: Sequence[Point]
+) -> "tuple[Figure, Axes, list[Line]]":
+    """Empty axes around ``points``, the roof drawn, and its two lines."""
+    # Without pyplot: no global state, no display, and quick to import.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     figure = Figure(figsize=(9, 6), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
@@ -46,18 +79,17 @@ def draw(result: RunReport | Comparison) -> bytes:
         axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("operations per byte on the busier DRAM channel")
     axes.set_ylabel(f"GOPS at {machine.clock / 1e6:g} MHz")
-    axes.set_title(f"{report.workload.name} on {machine.name}", loc="left")
+    axes.set_title(title, loc="left")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
 
-    peak = 2 * machine.macs_per_cycle * machine.clock / 1e9
-    bandwidth = machine.bus_bytes * machine.clock / 1e9  # GB/s, each direction
+    peak, bandwidth = roof(machine)
     ridge = peak / bandwidth
-    across = [x for x, _ in (*before.values(), *after.values())] or [ridge]
-    up = [y for _, y in (*before.values(), *after.values())] or [peak]
+    across = [x for x, _ in points] or [ridge]
+    up = [y for _, y in points] or [peak]
     left, right = min(*across, ridge) / 2, max(*across, ridge) * 2
-    roof = [(left, left * bandwidth), (ridge, peak), (right, peak)]
-    axes.plot([x for x, _ in roof], [y for _, y in roof], color="black", linewidth=1.2)
+    edges = [(left, left * bandwidth), (ridge, peak), (right, peak)]
+    axes.plot([x for x, _ in edges], [y for _, y in edges], color="black", linewidth=1.2)
     axes.set(xlim=(left, right), ylim=(min(*up, left * bandwidth) / 1.5, peak * 1.6))
     axes.annotate(
         f"{peak:.4g} GOPS",
@@ -73,35 +105,45 @@ def draw(result: RunReport | Comparison) -> bytes:
         textcoords="offset points",
         va="center",
     )
+    return figure, axes, [(edges[0], edges[1]), (edges[1], edges[2])]
 
-    if compared:
-        _scatter(axes, before, vthreads=False)
-        for name, end in after.items():
-            axes.annotate(
-                "", end, before[name], arrowprops={"arrowstyle": "->", "color": "#999999"}
-            )
-    _scatter(axes, after, vthreads=report.vthreads)
-    figure.draw_without_rendering()  # the layout, which labels are placed in, is made by drawing
-    arrows = [(before[name], after[name]) for name in after]
-    _label(axes, after, [*arrows, (roof[0], roof[1]), (roof[1], roof[2])])
-    if after:
-        axes.legend(loc="lower right", frameon=False)
 
+def _png(figure: "Figure") -> bytes:
     png = io.BytesIO()
     figure.savefig(png, format="png")
     return png.getvalue()
 
 
+class Work(Protocol):
+    """What a layer did, as far as its place depends on it."""
+
+    @property
+    def macs(self) -> int: ...
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def dram_read_bytes(self) -> int: ...
+    @property
+    def dram_write_bytes(self) -> int: ...
+
+
+def roof(machine: Machine) -> tuple[float, float]:
+    """What the machine can do at most: GOPS, and GB/s in each direction of DRAM."""
+    return 2 * machine.macs_per_cycle * machine.clock / 1e9, machine.bus_bytes * machine.clock / 1e9
+
+
+def place(work: Work, machine: Machine) -> Point | None:
+    """Where the work stands below the roof; None where it has no place."""
+    operations = 2 * work.macs
+    busier = max(work.dram_read_bytes, work.dram_write_bytes)
+    if not (operations and busier and work.cycles):
+        return None
+    return operations / busier, operations / work.cycles * machine.clock / 1e9
+
+
 def _points(report: RunReport, machine: Machine) -> Points:
-    points = {}
-    for layer in report.layers:
-        figures = layer.figures
-        operations = 2 * figures.macs
-        busier = max(figures.dram_read_bytes, figures.dram_write_bytes)
-        if operations and busier and figures.cycles:
-            gops = operations / figures.cycles * machine.clock / 1e9
-            points[layer.name] = (operations / busier, gops)
-    return points
+    places = {layer.name: place(layer.figures, machine) for layer in report.layers}
+    return {name: point for name, point in places.items() if point is not None}
 
 
 def _scatter(axes: "Axes", points: Points, vthreads: bool) -> None:

@@ -10,7 +10,11 @@ from vta_isa.machine import Machine
 
 from ..figures import Figures
 from ..job import Comparison, RunReport
+from ..run_diff import RunDiff
 from ..workloads import Workload
+from .causes import phrase
+
+_CAUSES_SHOWN = 3  # of a layer's change; the rest is summed
 
 Row = tuple[str, str, Figures]  # label, how often it counts, figures
 
@@ -55,6 +59,64 @@ def stall_table(report: RunReport) -> Table:
         table.add_column(f"{stage}\n{words.replace('_', ' ')}", justify="right")
     for label, _, figures in _rows(report, table):
         table.add_row(label, *(f"{figures.stalls[stage][cause]:,}" for stage, cause in occurred))
+    return table
+
+
+def settings_table(diff: RunDiff) -> Table:
+    """What the two runs were told differently."""
+    table = _table("settings in which they differ", first="setting")
+    for name in diff.names:
+        table.add_column(name, justify="right")
+    for key, pair in diff.settings.items():
+        table.add_row(key, *map(str, pair))
+    return table
+
+
+def diff_table(diff: RunDiff) -> Table:
+    """Cycles of each layer on both sides, and what compute spent the difference on."""
+    first, second = diff.names
+    table = _table(f"{first} and {second}: cycles, and what the compute stage spent the change on")
+    table.add_column("count", justify="right")
+    for name in diff.names:
+        table.add_column(name, justify="right")
+    for heading in ("change", "", *(f"use {name}" for name in diff.names)):
+        table.add_column(heading, justify="right")
+    table.add_column("of it in compute")
+    for number, each in enumerate((*diff.layers, diff.total)):
+        if number == len(diff.layers):
+            if len(diff.layers) == 1 and each.cycles == diff.layers[0].cycles:
+                break
+            table.add_section()
+        before, after = each.cycles
+        moved = each.changes("compute")
+        words = [f"{phrase(cause)} {change:+,}" for cause, change in moved[:_CAUSES_SHOWN]]
+        if len(moved) > _CAUSES_SHOWN:
+            words.append(f"others {sum(change for _, change in moved[_CAUSES_SHOWN:]):+,}")
+        table.add_row(
+            each.name,
+            str(each.count) if number < len(diff.layers) else "",
+            f"{before:,}",
+            f"{after:,}",
+            f"{each.change:+,}",
+            f"{each.change / before:+.1%}" if before else "",
+            *(f"{use:.1%}" for use in each.utilization),
+            ", ".join(words),
+        )
+    return table
+
+
+def cause_table(diff: RunDiff) -> Table:
+    """Where the cycles of all common layers went, stage by stage; causes without any left out."""
+    table = _table("cycles of each stage by cause", first="stage")
+    table.add_column("cause")
+    for heading in (*diff.names, "change"):
+        table.add_column(heading, justify="right")
+    for stage, causes in diff.total.causes.items():
+        for cause, (before, after) in causes.items():
+            if before or after:
+                row = (f"{before:,}", f"{after:,}", f"{after - before:+,}")
+                table.add_row(stage, phrase(cause), *row)
+        table.add_section()
     return table
 
 
