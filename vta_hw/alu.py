@@ -229,7 +229,8 @@ class TensorAlu(wiring.Component):
         to_requantize = self.function == Function.REQUANTIZE
         with m.If(step.valid):
             m.d.sync += [now.eq(step), x.eq(next_x)]
-        with m.If(step.valid & ~self.biased if self.fused else step.valid):
+        # A bias stays.
+        with m.If(step.valid & ~(to_requantize & self.biased) if self.fused else step.valid):
             m.d.sync += y.eq(next_y)
         m.d.sync += [
             now.valid.eq(step.valid),
@@ -249,7 +250,7 @@ class TensorAlu(wiring.Component):
             summed, shifted = Signal.like(now), Signal.like(now)
             m.d.sync += [
                 summed.eq(now),
-                summed.valid.eq(now.valid & ~now.bias),
+                summed.valid.eq(now.valid & requantize & ~now.bias),
                 shifted.eq(summed),
             ]
             done = data.View(now.shape(), Mux(requantize, shifted, now))

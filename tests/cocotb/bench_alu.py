@@ -9,9 +9,9 @@ from packed import pack
 from small_machines import machine_of
 from support import drive, parameters, random_of, start
 
-from simulator.reference import alu_result, wrap
+from simulator.reference import alu_result, requantized, wrap
 from vta_hw.alu import Function, Source, step_layout
-from vta_isa.enums import AluOp, Buffer
+from vta_isa.enums import AluOp, Buffer, LowKind
 from vta_isa.microarch import mul_interval
 from vta_isa.tensors import pack_entries, unpack_entries
 
@@ -21,6 +21,9 @@ BITS = MACHINE.bits(Buffer.ACC)
 SIZE = MACHINE.entry_bytes(Buffer.ACC)
 CYCLES = 1500
 DELAY = 2  # from a step to its result
+FUSED_DELAY = 4
+FUSED = MACHINE.extensions.alu_requantize
+FUNCTIONS = [f for f in Function if FUSED or f != Function.REQUANTIZE]
 
 
 @dataclass
@@ -60,11 +63,12 @@ class Steps:
     def __init__(self, rng: np.random.Generator):
         self.rng = rng
         self.results: list[Result] = []
+        self.sources: list[Result] = []  # what may be an operand
         self.pending = None  # a step that gets its sums in the next cycle
 
     def ready(self, cycle: int) -> list[Result]:
         """Those in registers, latest first."""
-        return [result for result in reversed(self.results) if result.cycle <= cycle]
+        return [result for result in reversed(self.sources) if result.cycle <= cycle]
 
     def operand(self, cycle: int, may_bypass: bool, immediate, given):
         """Source, whether bypassed, and the value."""
@@ -75,8 +79,8 @@ class Steps:
         if len(results) > 1:
             sources |= {Source.RESULT: results[0].values, Source.OLDER: results[1].values}
         source = list(sources)[self.rng.integers(len(sources))]
-        if may_bypass and self.results and self.rng.random() < 0.4:
-            return source, 1, self.results[-1].values
+        if may_bypass and self.sources and self.rng.random() < 0.4:
+            return source, 1, self.sources[-1].values
         return source, 0, sources[source]
 
     def make(self, cycle: int, function: Function, imm: int, given) -> int:
@@ -104,29 +108,69 @@ class Steps:
             result.values = value(function, x, y, sums)
             result.about = f"{function.name} {x} {y} {sums}"
             self.results.append(result)
+            self.sources.append(result)
             self.pending = None
+
+
+class Requantize:
+    """The steps of one REQUANTIZE, and the inputs that stay while it runs."""
+
+    def __init__(self, steps: Steps):
+        self.steps, rng = steps, steps.rng
+        self.left = int(rng.integers(1, 7))
+        steps.sources = []  # sums, and no results, are in the registers now
+        self.bias = None
+        self.inputs = {
+            "biased": int(rng.integers(2)),
+            "shift": int(rng.integers(32)) >> int(rng.integers(4)),
+            "high": int(rng.integers(1 << 15)) >> int(rng.integers(16)),
+            "low_kind": int(rng.choice(list(LowKind))),
+        }
+
+    def make(self, cycle: int, imm: int, x) -> int:
+        rng, biased = self.steps.rng, self.inputs["biased"]
+        index, last = int(rng.integers(MACHINE.depth(Buffer.ACC))), bool(rng.integers(2))
+        is_bias = bool(biased) and (self.bias is None or rng.random() < 0.2)
+        if is_bias:
+            self.bias = x.astype(np.int64)
+        else:
+            added = self.bias if biased else np.int64(imm)
+            values = requantized(self.inputs, x, added, MACHINE)
+            about = f"REQUANTIZE {self.inputs} {x} {added}"
+            self.steps.results.append(Result(cycle + FUSED_DELAY, index, values, last, about))
+            self.left -= 1
+        immediate = Source.IMMEDIATE.value
+        return pack(LAYOUT, valid=1, last=last, dst=index, y_from=immediate, bias=is_bias)
 
 
 @cocotb.test()
 async def computes_and_forwards(dut):
     rng = np.random.default_rng(random_of("alu").getrandbits(32))
-    await start(dut, step=0, function=0, imm=0, x=0, y=0, sums=0)
+    fused_inputs = dict.fromkeys(("biased", "shift", "high", "low_kind"), 0) if FUSED else {}
+    await start(dut, step=0, function=0, imm=0, x=0, y=0, sums=0, **fused_inputs)
     steps = Steps(rng)
-    function, free = Function.ADD, 0
+    function, free, fused = Function.ADD, 0, None
     for cycle in range(CYCLES):
         sums = entry(rng)
         steps.add_sums(sums)  # of the step of the cycle before
         x, y = entry(rng), entry(rng)
         imm = int(rng.integers(-(1 << 15), 1 << 15)) >> int(rng.integers(16))
         step = pack(LAYOUT, dst=0)
-        if cycle >= free:
-            function = Function(int(rng.choice(list(Function))))
-            free = cycle + 1
-            # MUL needs the results before it in registers, and time.
-            settled = all(result.cycle <= cycle for result in steps.results)
-            if function == Function.MUL and not settled:
-                function = Function.ADD
+        if fused is not None and fused.left:
             if rng.random() < 0.8:
+                step = fused.make(cycle, imm, x)
+                free = cycle + FUSED_DELAY
+        elif cycle >= free:
+            function = Function(int(rng.choice(FUNCTIONS)))
+            free = cycle + 1
+            # Both need the results before them in registers, and time.
+            settled = all(result.cycle <= cycle for result in steps.results)
+            if function in (Function.MUL, Function.REQUANTIZE) and not settled:
+                function = Function.ADD
+            if function == Function.REQUANTIZE:
+                fused = Requantize(steps)
+                drive(dut, **fused.inputs)
+            elif rng.random() < 0.8:
                 step = steps.make(cycle, function, imm, (x, y))
                 if function == Function.MUL:
                     free = cycle + mul_interval(MACHINE)
@@ -146,4 +190,4 @@ async def computes_and_forwards(dut):
             np.testing.assert_array_equal(got, result.values, err_msg=about)
             assert int(dut.index.value) == result.index, about
     done = {result.about.split()[0] for result in steps.results}
-    assert done == {function.name for function in Function}
+    assert done == {function.name for function in FUNCTIONS}

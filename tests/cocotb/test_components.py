@@ -75,7 +75,7 @@ def test_gemm(machine):
     run_bench("bench_gemm", component, parameters=parameters)
 
 
-@both
+@pytest.mark.parametrize("machine", ["tiny", "odd", "requantize"])
 def test_alu(machine):
     run_bench("bench_alu", TensorAlu(machine_of(machine)), parameters={"machine": machine})
 

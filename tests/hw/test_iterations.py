@@ -10,8 +10,8 @@ from bench import bench
 from vta_hw.iterations import Iterations
 from vta_isa import microarch
 from vta_isa.encoding import encode_stream, encode_uops
-from vta_isa.enums import AluOp
-from vta_isa.insn import alu, gemm, records
+from vta_isa.enums import AluOp, LowKind
+from vta_isa.insn import alu, gemm, records, requantize
 
 
 def word(insn, machine):
@@ -87,5 +87,41 @@ def test_empty_loops_have_no_iterations(uops, iters):
     async def testbench(ctx):
         ctx.set(dut.insn, word(gemm(uops=uops, iters=iters), machine))
         assert not ctx.get(dut.any)
+
+    bench(dut, testbench)
+
+
+@pytest.mark.parametrize(("uops", "iters"), LOOPS)
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_bias_comes_before_every_outer_iteration(biased, uops, iters):
+    machine = machines.machine("tiny").replace(extensions={"alu_requantize": True})
+    table = np.random.default_rng(2).integers(0, 8, (64, 3))
+    words = encode_uops(table, machine).tolist()
+    insn = requantize(
+        **{"uops": uops, "iters": iters, "dst": (5, 2), "bias": 3 if biased else None},
+        **{"shift": 31, "low": LowKind.COMPLEMENT, "high": 0x7FFF},
+    )
+    expected = []
+    for i in range(iters[0]):
+        if biased:
+            expected.append((1, table[uops[0]][1] + 3 * i))
+        for j in range(iters[1]):
+            expected += [(0, uop[0] + 5 * i + 2 * j) for uop in table[slice(*uops)]]
+    dut = Iterations(machine)
+
+    async def testbench(ctx):
+        ctx.set(dut.insn, word(insn, machine))
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        for cycle in range(1, 6 + len(expected)):
+            read = ctx.get(dut.uop_index)
+            item = ctx.get(dut.item)
+            assert item.valid == (0 <= cycle - 3 < len(expected)), cycle
+            if item.valid:
+                assert (item.bias, item.src if item.bias else item.dst) == expected[cycle - 3]
+                assert item.last == (cycle - 3 == len(expected) - 1)
+            await ctx.tick()
+            ctx.set(dut.uop, words[read])
 
     bench(dut, testbench)

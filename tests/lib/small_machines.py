@@ -17,8 +17,17 @@ ODD = {
 }
 
 
+# Only an ALU is made of it.
+REQUANTIZE = {
+    "base": "tiny",
+    "gemm": {"block_out": 2},
+    "types": {"acc": "int16", "out": "int16"},
+    "extensions": {"alu_requantize": True},
+}
+
+
 def machine_of(name: str) -> Machine:
-    """``odd``; ``long-bursts``, whose reads fill the window of outstanding beats; or a preset."""
+    """One of the above; ``long-bursts``, whose reads fill the window of beats; or a preset."""
     if name == "long-bursts":
         return load_machine("tiny").replace(axi={"burst_beats": 64, "outstanding_reads": 8})
-    return load_machine(ODD if name == "odd" else name)
+    return load_machine({"odd": ODD, "requantize": REQUANTIZE}.get(name, name))
