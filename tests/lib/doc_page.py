@@ -5,9 +5,9 @@ What a fenced block means follows from its first line:
 - a language and ``title="a/file.yaml"``: that file, written before what follows it;
 - ``diff`` and a title: a change to that file, where the page works on the sources;
 - ``console``: lines after ``$`` are commands, the lines below them what they print. ``...`` stands
-  for anything, as in doctest; times, sizes in lists of files and blank lines are not compared. With
-  ``{.console .fails}`` the commands must fail, and what they print on standard error counts too.
-  ``{.console .slow}`` runs where slow blocks are asked for;
+  for anything, as in doctest; times, sizes in lists of files, the number of tests that pass, and
+  blank lines are not compared. With ``{.console .fails}`` the commands must fail, and what they
+  print on standard error counts too. ``{.console .slow}`` runs where slow blocks are asked for;
 - ``pycon``: a doctest.
 
 Anything else is for reading. A page runs from top to bottom in one folder, which is empty at first.
@@ -33,7 +33,13 @@ COLUMNS = 100
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]+)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
-_VARIES = re.compile(r"\b\d+(?:\.\d+)?( ?(?:ms|s|min|seconds|minutes))\b|\b[\d,]+( bytes  )")
+_VARIES = re.compile(
+    r"\b\d+(?:\.\d+)?( ?(?:ms|s|min|seconds|minutes))\b"  # a time
+    r"|\b[\d,]+( bytes  )"  # of a file, in a list of files
+    r"|^[.s]+ +(\[ *\d+%\])$"  # progress of pytest
+    r"|\b\d+( passed| deselected)\b",  # its tests, which are more on some hosts
+    re.MULTILINE,
+)
 _ANYTHING = re.compile(r"(?<!\.)\.\.\.(?!\.)")  # longer runs are the progress of pytest
 _DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -103,7 +109,7 @@ def commands(body: str) -> list[Command]:
 
 def same_output(expected: str, got: str) -> bool:
     """Whether both are equal but for what varies, blank lines, and what ``...`` stands for."""
-    want, have = (_VARIES.sub(r"0\1\2", _tidy(text)) for text in (expected, got))
+    want, have = (_VARIES.sub(r"0\1\2\3\4", _tidy(text)) for text in (expected, got))
     first, *rest = _ANYTHING.split(want)
     if not rest:
         return want == have
