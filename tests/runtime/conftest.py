@@ -69,6 +69,12 @@ def recorder(machine: Machine) -> RecordingDevice:
 
 
 @pytest.fixture
+def extended() -> Runtime:
+    """On a machine with every extension."""
+    return Runtime(RecordingDevice(load_machine("default-ext")))
+
+
+@pytest.fixture
 def runtime(recorder: RecordingDevice) -> Runtime:
     return Runtime(recorder)
 

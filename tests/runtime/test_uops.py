@@ -3,8 +3,18 @@
 import numpy as np
 import pytest
 
-from vta_isa import AluOp, Buffer, Opcode, RuntimeCallError, decode_uops, load_machine
+from vta_isa import (
+    AluOp,
+    Buffer,
+    FusedOp,
+    LowKind,
+    Opcode,
+    RuntimeCallError,
+    decode_uops,
+    load_machine,
+)
 from vta_runtime import Runtime
+from vta_runtime.requantize import Requantize
 from vta_runtime.uops import UopCache
 
 GEMM, ALU = 0, 1
@@ -332,3 +342,84 @@ def test_the_cache_against_its_rule_stated_slowly(seed):
         if rng.integers(0, 100) == 0:
             fast.clear()
             slow = SlowCache(capacity)
+
+
+# -- extensions ---------------------------------------------------------------------------------
+
+
+HOW = Requantize(shift=8, low=LowKind.NEGATIVE, high=127)
+
+
+def requantize_uop(runtime, dst, bias=None, how=HOW.packed):
+    alu_uop(runtime, dst, src=bias or 0, op=FusedOp.REQUANTIZE, use_imm=bias is None, imm=how)
+
+
+def test_a_gemm_overwrites(extended):
+    extended.push_gemm_op(0, lambda r: gemm_uop(r, 1, 2, 3, reset=2))
+    extended.push_gemm_op(1, lambda r: gemm_uop(r, 1, 2, 3))
+    extended.push_gemm_op(2, lambda r: gemm_uop(r, 1, 2, 3, reset=1))
+    table = launched(extended)
+    products = table[table["opcode"] == Opcode.GEMM]
+    assert products["overwrite"].tolist() == [1, 0, 0]
+    assert products["reset"].tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("reset", [2, 3])
+def test_machines_overwrite_only_where_they_can(reset, runtime, extended):
+    with pytest.raises(RuntimeCallError, match=rf"reset_out = {reset} is unknown .*RESET 1\)"):
+        runtime.push_gemm_op(0, lambda r: gemm_uop(r, 0, reset=reset))
+    with pytest.raises(RuntimeCallError, match=r"reset_out = 3 is unknown .*OVERWRITE 2\)"):
+        extended.push_gemm_op(0, lambda r: gemm_uop(r, 0, reset=3))
+
+
+def test_requantize_reaches_the_record(extended):
+    def record(r):
+        r.uop_loop_begin(4, 49, 1, 0)
+        r.uop_loop_begin(49, 1, 0, 0)
+        requantize_uop(r, 32, bias=3)
+        r.uop_loop_end()
+        r.uop_loop_end()
+
+    extended.push_alu_op(0, record)
+    extended.push_alu_op(1, lambda r: requantize_uop(r, 5))
+    first, second = (r for r in launched(extended) if r["opcode"] == Opcode.ALU)
+    assert loop_fields(first) == {"out": (4, 49, 1, 0), "in": (49, 1, 0, 0)}
+    for record in (first, second):
+        assert [record[n] for n in ("alu_op", "shift", "low_kind", "high", "imm")] == [
+            5,
+            8,
+            1,
+            127,
+            0,
+        ]
+    assert (first["use_imm"], second["use_imm"]) == (0, 1)
+
+
+def moves_its_bias_inside(r):
+    r.uop_loop_begin(4, 1, 0, 0)
+    r.uop_loop_begin(4, 4, 1, 0)
+    requantize_uop(r, 0, bias=3)
+
+
+def moves_its_bias_in_its_only_loop(r):
+    r.uop_loop_begin(4, 1, 1, 0)
+    requantize_uop(r, 0, bias=3)
+
+
+def has_two_biases(r):
+    requantize_uop(r, 0, bias=3)
+    requantize_uop(r, 1, bias=4)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (moves_its_bias_inside, r"the inner loop of a REQUANTIZE has src_factor = 1.*exchange"),
+        (moves_its_bias_in_its_only_loop, r"only loop .* has src_factor = 1.*open a second loop"),
+        (has_two_biases, r"micro-op 1 of a REQUANTIZE has src_index = 4, the first one 3"),
+        (lambda r: requantize_uop(r, 0, how=1 << 15), r"imm_val = 32768 of a REQUANTIZE"),
+    ],
+)
+def test_what_a_requantize_cannot_do_is_refused(record, message, extended):
+    with pytest.raises(RuntimeCallError, match=message):
+        extended.push_alu_op(0, record)
