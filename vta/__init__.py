@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .compile import compile_layer, lower
     from .cosimulation import Cosimulation, cosim
     from .job import Comparison, RunReport, WrongResult, compare, run
+    from .sweep import read_results, run_sweep
     from .workloads import Workload, load_workload
 
 _HOME = {
@@ -43,7 +44,9 @@ _HOME = {
     "load_machine": "vta_isa.machine",
     "load_workload": "vta.workloads",
     "lower": "vta.compile",
+    "read_results": "vta.sweep",
     "run": "vta.job",
+    "run_sweep": "vta.sweep",
 }
 
 __all__ = [
@@ -66,7 +69,9 @@ __all__ = [
     "load_machine",
     "load_workload",
     "lower",
+    "read_results",
     "run",
+    "run_sweep",
 ]
 
 

@@ -19,7 +19,7 @@ from .sections import Alu, Axi, Extensions, Gemm, Hertz, Memory, Queues, Section
 from .suggest import did_you_mean
 
 _ACC_8BIT_BITS = 8  # of the accumulators that LOAD ACC_8BIT widens
-_NOT_ARCHITECTURE = frozenset({"name", "clock", "memory"})
+NOT_ARCHITECTURE = frozenset({"name", "clock", "memory"})
 
 
 class Machine(Section):
@@ -148,7 +148,7 @@ class Machine(Section):
     @cached_property
     def hash(self) -> str:
         """16 hex digits over everything the RTL is built from: not name, clock or memory model."""
-        architecture = self.model_dump(exclude=set(_NOT_ARCHITECTURE))
+        architecture = self.model_dump(exclude=set(NOT_ARCHITECTURE))
         canonical = json.dumps(architecture, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 

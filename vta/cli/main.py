@@ -19,6 +19,7 @@ from . import (
     report,
     rtl,
     run,
+    sweep,
     synth,
     workloads,
 )
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 for group in (
     run,
+    sweep,
     diff,
     execute,
     check,

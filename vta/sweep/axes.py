@@ -56,9 +56,11 @@ def make_axis(name: str, given: object) -> Axis:
             "{from: 4, to: 64, times: 2}"
         )
     choices = tuple(_choice(parts, value) for value in values)
-    for number, choice in enumerate(choices):
-        if choice in choices[:number]:
-            raise ValueError(f"{values[number]!r} is given twice; a point is simulated once")
+    seen: set[str] = set()
+    for value, choice in zip(values, choices, strict=True):
+        if repr(choice) in seen:
+            raise ValueError(f"{value!r} is given twice; a point is simulated once")
+        seen.add(repr(choice))
     return Axis(name, choices)
 
 

@@ -107,20 +107,26 @@ def parse_condition(text: object, known: Collection[str]) -> Condition:
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 inner = walk(operand)
                 return lambda values: -_number(inner(values))
-            case ast.BoolOp(op=ast.And(), values=parts):
-                every = [walk(part) for part in parts]
-                return lambda values: all(part(values) for part in every)
-            case ast.BoolOp(op=ast.Or(), values=parts):
-                some = [walk(part) for part in parts]
-                return lambda values: any(part(values) for part in some)
+            case ast.BoolOp(op=op, values=parts):
+                terms = [walk(part) for part in parts]
+                decides = isinstance(op, ast.Or)  # the truth value that ends the search
+
+                def first_decisive(values: Values) -> Any:
+                    for term in terms:
+                        found = term(values)
+                        if bool(found) is decides:
+                            break
+                    return found
+
+                return first_decisive
             case ast.Compare(left=left, ops=ops, comparators=others) if all(
                 type(op) in _COMPARE for op in ops
             ):
-                terms = [walk(term) for term in (left, *others)]
+                sides = [walk(term) for term in (left, *others)]
                 tests = [_COMPARE[type(op)] for op in ops]
 
                 def compare(values: Values) -> bool:
-                    found = [term(values) for term in terms]
+                    found = [side(values) for side in sides]
                     pairs = zip(tests, found[:-1], found[1:], strict=True)
                     return all(test(a, b) for test, a, b in pairs)
 
@@ -132,7 +138,8 @@ def parse_condition(text: object, known: Collection[str]) -> Condition:
                 raise refuse(node, "a call")
         raise refuse(node, f"a {type(node).__name__}")
 
-    return Condition(text, frozenset(names), walk(tree.body))
+    evaluate = walk(tree.body)
+    return Condition(text, frozenset(names), evaluate)
 
 
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}  # as YAML spells them

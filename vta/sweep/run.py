@@ -1,39 +1,99 @@
 """A sweep from its file to a folder of results."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from vta_isa.machine import NOT_ARCHITECTURE
+
+from ..files import write_whole
+from .cluster import connected
 from .code_version import versions
-from .points import planned_points
+from .errors import SweepError
+from .points import PlannedPoint, planned_points
 from .results import Results, read_results
+from .schedule import run_batches
 from .spec import Sweep, load_sweep
 from .store import open_store
-from .work import Batch, run_batch
+from .table import csv_text
+from .work import Batch
+
+TABLE = "points.csv"
+MOST_PER_BATCH = 16  # points; what a killed sweep does again, and what dask is bothered with
+
+# Called with the points that are finished, how many there will be, and how many of them failed.
+Progress = Callable[[int, int, int], None]
 
 
 def run_sweep(
     spec: str | Path | Mapping[str, Any] | Sweep,
     folder: str | Path,
     *,
+    workers: int | None = None,
+    cluster: str | None = None,
     limit: int | None = None,
     restart: bool = False,
+    progress: Progress | None = None,
 ) -> Results:
-    """Run the points of ``spec`` that ``folder`` does not hold yet; return all results."""
+    """Run the points of ``spec`` that ``folder`` does not hold yet; return all that it holds.
+
+    ``workers`` processes of this machine (default: one per core), or those of ``cluster``: the
+    address of a dask scheduler, or a YAML file for dask-jobqueue. ``limit`` runs the first so many
+    points only. ``restart`` throws away what the folder holds of another sweep or other code.
+    The table of all finished points is written to ``points.csv``.
+    """
     sweep = spec if isinstance(spec, Sweep) else load_sweep(spec)
+    if workers is not None and cluster is not None:
+        raise SweepError("workers are those of the cluster; give either workers or cluster")
     points = planned_points(sweep)
+    chosen = points[:limit]
     path = Path(folder)
-    with open_store(
-        path, sweep, planned=len(points), versions=versions(), restart=restart
-    ) as store:
-        done = store.finished()
-        for point in points[:limit]:
-            if point.index in done:
-                continue
-            batch = Batch(
-                sweep.workloads[point.workload].as_json(),
-                [(point.index, point.machine, point.compile)],
-                tuple(sweep.objectives),
+    code = versions()
+    with open_store(path, sweep, planned=len(points), versions=code, restart=restart) as store:
+        finished = store.finished()
+        missing = [point for point in chosen if point.index not in finished]
+        done, failed = len(chosen) - len(missing), store.failed()
+        if progress is not None:
+            progress(done, len(chosen), failed)
+        if missing:
+            by_index = {point.index: point for point in missing}
+            with connected(workers, cluster) as client:
+                for outcomes in run_batches(client, batches(sweep, missing, code["code"])):
+                    store.add([(by_index[outcome.index], outcome) for outcome in outcomes])
+                    done += len(outcomes)
+                    failed += sum(outcome.error is not None for outcome in outcomes)
+                    if progress is not None:
+                        progress(done, len(chosen), failed)
+        results = read_results(path)
+        write_whole(path / TABLE, csv_text(results))
+    return results
+
+
+def batches(sweep: Sweep, points: Iterable[PlannedPoint], code: str) -> list[Batch]:
+    """Points that share compiled streams together, in the order of their first ones."""
+    groups: dict[str, list[PlannedPoint]] = {}
+    for point in points:
+        groups.setdefault(_shared(point), []).append(point)
+    made = []
+    for group in groups.values():
+        for first in range(0, len(group), MOST_PER_BATCH):
+            part = group[first : first + MOST_PER_BATCH]
+            made.append(
+                Batch(
+                    sweep.workloads[part[0].workload].as_json(),
+                    [(point.index, point.machine, point.compile) for point in part],
+                    tuple(sweep.objectives),
+                    sweep.time_limit,
+                    code,
+                )
             )
-            store.add([(point, outcome) for outcome in run_batch(batch)])
-    return read_results(path)
+    return made
+
+
+def _shared(point: PlannedPoint) -> str:
+    """Equal for points whose streams are equal if their tiles are: see ``evaluate``."""
+    architecture = {
+        key: value for key, value in point.machine.items() if key not in NOT_ARCHITECTURE
+    }
+    return json.dumps([point.workload, point.compile, architecture], sort_keys=True)

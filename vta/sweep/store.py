@@ -34,6 +34,13 @@ class Store:
         """Indices of the points that have a row."""
         return {row["point"] for row in self._connection.execute("SELECT point FROM points")}
 
+    def failed(self) -> int:
+        """How many rows are of points that failed."""
+        (count,) = self._connection.execute(
+            "SELECT count(*) FROM points WHERE error IS NOT NULL"
+        ).fetchone()
+        return int(count)
+
     def add(self, rows: Sequence[tuple[PlannedPoint, Outcome]]) -> None:
         """Append rows, all or none. A point that has one already keeps it."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")

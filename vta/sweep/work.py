@@ -1,9 +1,11 @@
 """What a worker does with the points it is given."""
 
 import json
+import socket
+import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from vta_isa import Buffer, load_machine
@@ -12,36 +14,74 @@ from vta_isa.errors import VtaError
 from vta_isa.machine import Machine
 
 from ..workloads import Workload, load_workload
+from .code_version import code_digest
+from .errors import SweepError
 from .evaluate import Evaluation, evaluate
 from .outcome import Outcome
-from .results import ERROR, OK, LayerResult
+from .results import ERROR, OK, TIMEOUT, LayerResult
+from .time_limit import OutOfTime, time_limit
+
+Planned = tuple[int, Mapping[str, Any], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Points with one workload. ``points``: index, machine and compile options of each."""
+    """Points with one workload. ``points``: index, machine and compile options of each.
+
+    ``code`` is the digest of the code that the sweep was started with, ``time_limit`` in seconds
+    for each point.
+    """
 
     workload: Mapping[str, Any]
-    points: Sequence[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
+    points: Sequence[Planned]
     objectives: tuple[str, ...]
+    time_limit: float
+    code: str
 
 
-def run_batch(batch: Batch) -> list[Outcome]:
-    """What became of each point; one that fails says why and does not stop the others."""
+# A worker with several threads takes one batch at a time: the work would hold the interpreter's
+# lock anyway, and what points share is not made for two threads.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def run_batch(batch: Batch, *, kill: bool = True) -> list[Outcome]:
+    """What became of each point; one that fails says why and does not stop the others.
+
+    Unless ``kill`` is off, this process ends where native code does not within the time limit.
+    """
+    if batch.code != code_digest():
+        raise SweepError(
+            f"worker {socket.gethostname()}: its code ({code_digest()}) is not that of this sweep "
+            f"({batch.code}); install the same version of vta on every machine"
+        )
     workload = load_workload(batch.workload)
-    return [
-        _run(index, workload, machine, options, batch) for index, machine, options in batch.points
-    ]
+    with _ONE_AT_A_TIME:
+        return [_timed(point, workload, batch, kill) for point in batch.points]
+
+
+def timed_out(index: int, limit: float, seconds: float) -> Outcome:
+    """The row of a point that took longer than it may."""
+    text = f"not done after {limit:g} s; a longer time_limit in the sweep file gives it more"
+    return Outcome(index, TIMEOUT, error=text, wall_s=seconds)
+
+
+def _timed(point: Planned, workload: Workload, batch: Batch, kill: bool) -> Outcome:
+    begin = time.perf_counter()
+    try:
+        with time_limit(batch.time_limit, kill=kill):
+            outcome = _run(*point, workload, batch)
+    except OutOfTime:
+        return timed_out(point[0], batch.time_limit, time.perf_counter() - begin)
+    return replace(outcome, wall_s=time.perf_counter() - begin)
 
 
 def _run(
     index: int,
-    workload: Workload,
     description: Mapping[str, Any],
     options: Mapping[str, Any],
+    workload: Workload,
     batch: Batch,
 ) -> Outcome:
-    begin = time.perf_counter()
     machine_hash = None
     try:
         machine = load_machine(description)
@@ -54,7 +94,6 @@ def _run(
             ERROR,
             error="; ".join(line.strip() for line in str(error).splitlines()),
             machine_hash=machine_hash,
-            wall_s=time.perf_counter() - begin,
         )
     except Exception as error:  # a bug in one point must not cost the others
         return Outcome(
@@ -62,7 +101,6 @@ def _run(
             ERROR,
             error=f"internal error: {type(error).__name__}: {error}",
             machine_hash=machine_hash,
-            wall_s=time.perf_counter() - begin,
         )
     values = objective_values(found, machine, {})
     return Outcome(
@@ -73,7 +111,6 @@ def _run(
         objectives=json.dumps({name: values[name] for name in batch.objectives}),
         layers=json.dumps([_stored(layer) for layer in found.layers], separators=(",", ":")),
         area="{}",
-        wall_s=time.perf_counter() - begin,
     )
 
 
