@@ -3,7 +3,9 @@
 import contextlib
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +28,7 @@ _SETTINGS = {
     # Compiling holds the interpreter for seconds; that is no reason to give a worker up.
     "distributed.scheduler.worker-ttl": None,
     "distributed.admin.tick.limit": "1h",
+    "distributed.deploy.lost-worker-timeout": "5s",
 }
 # Batch systems of dask-jobqueue; `local` runs the jobs as processes, to try a file out.
 _SYSTEMS = {
@@ -50,10 +53,19 @@ class _JobFile(BaseModel):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Connection:
+    """A cluster in use. ``refill`` brings back workers that are gone for good: dask replaces one
+    that dies, but not one that dies while it is being started."""
+
+    client: "Client"
+    refill: Callable[[], None]
+
+
 @contextlib.contextmanager
-def connected(workers: int | None, cluster: str | None) -> "Iterator[Client]":
-    """A client of the cluster that ``cluster`` names: a scheduler's address, or a YAML file for
-    dask-jobqueue; of ``workers`` new processes (default: one per core) where it is None."""
+def connected(workers: int | None, cluster: str | None) -> Iterator[Connection]:
+    """The cluster that ``cluster`` names: a scheduler's address, or a YAML file for dask-jobqueue;
+    ``workers`` new processes (default: one per core) where it is None."""
     try:
         import dask
         import distributed
@@ -63,10 +75,15 @@ def connected(workers: int | None, cluster: str | None) -> "Iterator[Client]":
         ) from None
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(_SETTINGS))
+        refill: Callable[[], None] = _leave_to_others
         if cluster is None:
-            where: Any = stack.enter_context(_local(workers or cores()))
+            count = workers or cores()
+            where: Any = stack.enter_context(_local(count))
+            refill = partial(where.scale, count)
         elif Path(cluster).suffix in (".yaml", ".yml"):
-            where = stack.enter_context(_jobs(Path(cluster)))
+            jobs, where = _jobs(Path(cluster))
+            stack.enter_context(where)
+            refill = partial(where.scale, jobs=jobs)
         else:
             where = cluster
         try:
@@ -77,7 +94,11 @@ def connected(workers: int | None, cluster: str | None) -> "Iterator[Client]":
                 f"--cluster {cluster}: no scheduler answers there: {reason}; give the address that "
                 "`dask scheduler` prints, such as tcp://host:8786, or a YAML file of a batch system"
             ) from None
-        yield stack.enter_context(client)
+        yield Connection(stack.enter_context(client), refill)
+
+
+def _leave_to_others() -> None:
+    """The workers of a scheduler elsewhere belong to whoever started them."""
 
 
 def cores() -> int:
@@ -103,7 +124,8 @@ def _local(workers: int) -> Any:
     )
 
 
-def _jobs(path: Path) -> Any:
+def _jobs(path: Path) -> tuple[int, Any]:
+    """How many jobs, and the cluster of them."""
     content, lines = load_located(path)
     try:
         file = _JobFile.model_validate(content)
@@ -135,4 +157,4 @@ def _jobs(path: Path) -> Any:
             f"{path}: options are not those of {name}: {error}; dask-jobqueue's documentation "
             "lists them"
         ) from None
-    return jobs
+    return file.jobs, jobs

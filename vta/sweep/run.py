@@ -1,6 +1,7 @@
 """A sweep from its file to a folder of results."""
 
 import json
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,10 @@ def run_sweep(
             progress(done, len(chosen), failed)
         if missing:
             by_index = {point.index: point for point in missing}
-            with connected(workers, cluster) as client:
-                for outcomes in run_batches(client, batches(sweep, missing, code["code"])):
+            topic = f"vta-sweep-{secrets.token_hex(8)}"
+            work = batches(sweep, missing, code["code"], topic)
+            with connected(workers, cluster) as used:
+                for outcomes in run_batches(used.client, work, used.refill):
                     store.add([(by_index[outcome.index], outcome) for outcome in outcomes])
                     done += len(outcomes)
                     failed += sum(outcome.error is not None for outcome in outcomes)
@@ -70,7 +73,7 @@ def run_sweep(
     return results
 
 
-def batches(sweep: Sweep, points: Iterable[PlannedPoint], code: str) -> list[Batch]:
+def batches(sweep: Sweep, points: Iterable[PlannedPoint], code: str, topic: str) -> list[Batch]:
     """Points that share compiled streams together, in the order of their first ones."""
     groups: dict[str, list[PlannedPoint]] = {}
     for point in points:
@@ -86,6 +89,7 @@ def batches(sweep: Sweep, points: Iterable[PlannedPoint], code: str) -> list[Bat
                     tuple(sweep.objectives),
                     sweep.time_limit,
                     code,
+                    topic,
                 )
             )
     return made

@@ -1,7 +1,9 @@
 """Batches on their way through a cluster: who gets what next, and what when a worker dies."""
 
+import os
+import signal
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -12,25 +14,42 @@ from .results import CRASH
 from .work import Batch, run_batch, timed_out
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, Nanny
 
 MOST_DEATHS = 2  # of the worker, before a point on its own is to blame
+SLACK_SECONDS = 30.0  # beyond the time limits of a batch, for a worker that cannot end itself
 _POLL_SECONDS = 1.0  # how often new workers are looked for
 
 
 @dataclass(frozen=True)
 class _Sent:
-    """A batch under way. ``deaths``: of workers that had it, so far."""
+    """A batch under way. ``deaths``: of workers that had it, so far. ``since``: when it was sent,
+    or last known to wait for a worker. ``killed``: it was overdue, and its worker was ended."""
 
     batch: Batch
     deaths: int
     since: float
+    killed: bool = False
+
+    @property
+    def overdue(self) -> bool:
+        allowed = len(self.batch.points) * self.batch.time_limit + SLACK_SECONDS
+        return monotonic() - self.since > allowed
+
+    def again(self, points: Iterable[int]) -> list[tuple[Batch, int]]:
+        """Batches of one point each, for the points with these indices."""
+        wanted = set(points)
+        alone = [point for point in self.batch.points if point[0] in wanted]
+        return [(replace(self.batch, points=[point]), 0) for point in alone]
 
 
-def run_batches(client: "Client", batches: Iterable[Batch]) -> Iterator[list[Outcome]]:
+def run_batches(
+    client: "Client", batches: Iterable[Batch], refill: Callable[[], None]
+) -> Iterator[list[Outcome]]:
     """What became of the points of each batch, in the order in which batches end.
 
-    As many batches are under way as there are threads of workers. When a worker dies, dask brings
+    As many batches are under way as there are threads of workers; ``refill`` sees to it that there
+    are some. When a worker dies, dask brings
     up another one; the points of its batch are sent again, each on its own, and one that is the
     end of ``MOST_DEATHS`` workers is given up as a crash.
     """
@@ -49,42 +68,67 @@ def run_batches(client: "Client", batches: Iterable[Batch]) -> Iterator[list[Out
                 with client.as_current():
                     done = wait(list(under_way), _POLL_SECONDS, return_when="FIRST_COMPLETED").done
             except TimeoutError:
-                continue
+                done = set()
+                refill()
             for future in done:
-                sent = under_way.pop(future)
-                given_up, again = _ended(future, sent)
+                given_up, again = _ended(client, future, under_way.pop(future))
                 waiting.extendleft(reversed(again))
                 if given_up:
                     yield given_up
+            for future, sent in list(under_way.items()):
+                if sent.overdue:
+                    under_way[future] = _hurried(client, future, sent)
     finally:
         client.cancel(list(under_way), reason="the sweep ends", msg="the sweep ends")
 
 
-def _ended(future: "Future", sent: _Sent) -> tuple[list[Outcome], list[tuple[Batch, int]]]:
-    """(outcomes, batches to send again with the deaths they have behind them)."""
+_Verdict = tuple[list[Outcome], list[tuple[Batch, int]]]  # outcomes; batches to send, with deaths
+
+
+def _ended(client: "Client", future: "Future", sent: _Sent) -> _Verdict:
     from distributed import KilledWorker
 
     if future.status == "finished":
-        outcomes: list[Outcome] = future.result()
-        return outcomes, []
+        return future.result(), []
     error = future.exception() if future.status == "error" else None
+    if isinstance(error, SweepError):
+        raise error
     if not isinstance(error, KilledWorker):
-        if isinstance(error, SweepError):
-            raise error
         what = f"{type(error).__name__}: {error}" if error else f"work was {future.status}"
         raise SweepError(
-            f"the cluster failed: {what}; what is finished is safe, run again to go on"
+            f"the cluster failed: {what}; finished points are safe, run again to go on"
         )
-    points = sent.batch.points
-    if len(points) > 1:  # one of them is to blame; which one will show
-        return [], [(replace(sent.batch, points=[point]), 0) for point in points]
-    seconds = monotonic() - sent.since
-    index = points[0][0]
-    if seconds >= sent.batch.time_limit:
-        return [timed_out(index, sent.batch.time_limit, seconds)], []
+    # Who had to be ended because of its time said so.
+    late = {index for _, index in client.get_events(sent.batch.topic)}
+    indices = [index for index, *_ in sent.batch.points]
+    if sent.killed and len(indices) == 1:
+        late.update(indices)
+    given_up = [
+        timed_out(index, sent.batch.time_limit, sent.batch.time_limit)
+        for index in indices
+        if index in late
+    ]
+    rest = [index for index in indices if index not in late]
+    if given_up or len(indices) > 1:  # who of several is to blame will show
+        return given_up, sent.again(rest)
     if sent.deaths + 1 < MOST_DEATHS:
         return [], [(sent.batch, sent.deaths + 1)]
     text = (
         f"the worker died with this point, {MOST_DEATHS} times: out of memory, or a crash of ours"
     )
-    return [Outcome(index, CRASH, error=text, wall_s=seconds)], []
+    return [Outcome(rest[0], CRASH, error=text)], []
+
+
+def _hurried(client: "Client", future: "Future", sent: _Sent) -> _Sent:
+    """Has the worker of an overdue batch ended from outside, if it has one."""
+    for address, keys in client.processing().items():
+        if future.key in keys:
+            client.run(_end_worker, nanny=True, workers=[address], on_error="ignore")
+            return replace(sent, since=monotonic(), killed=True)
+    return replace(sent, since=monotonic())  # it waits for a worker, so it has not begun
+
+
+def _end_worker(dask_worker: "Nanny") -> None:
+    """Runs in the process beside the worker, which will start another one."""
+    if dask_worker.pid is not None:
+        os.kill(dask_worker.pid, signal.SIGTERM if os.name == "nt" else signal.SIGKILL)

@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 GRACE_SECONDS = 5.0  # for the exception to arrive: native code does not notice it
 KILLED = 70  # exit status of a process that had to be ended
@@ -15,11 +15,12 @@ class OutOfTime(BaseException):
 
 
 @contextlib.contextmanager
-def time_limit(seconds: float, *, kill: bool) -> Iterator[None]:
+def time_limit(seconds: float, last_words: Callable[[], None] | None = None) -> Iterator[None]:
     """Raise ``OutOfTime`` in this thread when the block takes longer.
 
     Python code stops at once. Native code that does not return is only ended with its process:
-    with ``kill``, for a worker that will be replaced, that happens after ``GRACE_SECONDS``.
+    for a worker, which will be replaced, give ``last_words``; they are called before that
+    happens, ``GRACE_SECONDS`` later.
     """
     thread = ctypes.c_ulong(threading.get_ident())
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -33,9 +34,14 @@ def time_limit(seconds: float, *, kill: bool) -> Iterator[None]:
                 expired = True
                 raise_in(thread, ctypes.py_object(OutOfTime))
 
+    def end() -> None:
+        assert last_words is not None
+        last_words()
+        os._exit(KILLED)
+
     timers = [threading.Timer(seconds, expire)]
-    if kill:
-        timers.append(threading.Timer(seconds + GRACE_SECONDS, os._exit, (KILLED,)))
+    if last_words is not None:
+        timers.append(threading.Timer(seconds + GRACE_SECONDS, end))
     for timer in timers:
         timer.daemon = True
         timer.start()

@@ -16,7 +16,7 @@ from vta_isa.machine import Machine
 from ..workloads import Workload, load_workload
 from .code_version import code_digest
 from .errors import SweepError
-from .evaluate import Evaluation, evaluate
+from .evaluate import Evaluation, evaluate, load_engines
 from .outcome import Outcome
 from .results import ERROR, OK, TIMEOUT, LayerResult
 from .time_limit import OutOfTime, time_limit
@@ -29,7 +29,7 @@ class Batch:
     """Points with one workload. ``points``: index, machine and compile options of each.
 
     ``code`` is the digest of the code that the sweep was started with, ``time_limit`` in seconds
-    for each point.
+    for each point; ``topic`` of dask events is this run's own.
     """
 
     workload: Mapping[str, Any]
@@ -37,17 +37,20 @@ class Batch:
     objectives: tuple[str, ...]
     time_limit: float
     code: str
+    topic: str
 
 
+_FAREWELL_SECONDS = 0.5  # for an event to leave the process before it ends
 # A worker with several threads takes one batch at a time: the work would hold the interpreter's
 # lock anyway, and what points share is not made for two threads.
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def run_batch(batch: Batch, *, kill: bool = True) -> list[Outcome]:
+def run_batch(batch: Batch) -> list[Outcome]:
     """What became of each point; one that fails says why and does not stop the others.
 
-    Unless ``kill`` is off, this process ends where native code does not within the time limit.
+    For a task of a dask worker: its process ends where native code does not within the time
+    limit, after an event under ``batch.topic`` with the index of the point.
     """
     if batch.code != code_digest():
         raise SweepError(
@@ -56,7 +59,8 @@ def run_batch(batch: Batch, *, kill: bool = True) -> list[Outcome]:
         )
     workload = load_workload(batch.workload)
     with _ONE_AT_A_TIME:
-        return [_timed(point, workload, batch, kill) for point in batch.points]
+        load_engines()
+        return [_timed(point, workload, batch) for point in batch.points]
 
 
 def timed_out(index: int, limit: float, seconds: float) -> Outcome:
@@ -65,10 +69,18 @@ def timed_out(index: int, limit: float, seconds: float) -> Outcome:
     return Outcome(index, TIMEOUT, error=text, wall_s=seconds)
 
 
-def _timed(point: Planned, workload: Workload, batch: Batch, kill: bool) -> Outcome:
+def _timed(point: Planned, workload: Workload, batch: Batch) -> Outcome:
+    from distributed import get_worker
+
+    worker = get_worker()
+
+    def last_words() -> None:
+        worker.log_event(batch.topic, point[0])
+        time.sleep(_FAREWELL_SECONDS)
+
     begin = time.perf_counter()
     try:
-        with time_limit(batch.time_limit, kill=kill):
+        with time_limit(batch.time_limit, last_words):
             outcome = _run(*point, workload, batch)
     except OutOfTime:
         return timed_out(point[0], batch.time_limit, time.perf_counter() - begin)
