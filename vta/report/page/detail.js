@@ -46,12 +46,12 @@ function drawDetail() {
     machine.sort((one, other) => other.varied - one.varied); // first what sets it apart
     const columns = document.createElement("div");
     columns.className = "columns";
-    columns.append(
-      titled("figures", tableOf(figures.map(({ key }) => ({
+    if (figures.length) {
+      columns.append(titled("figures", tableOf(figures.map(({ key }) => ({
         cells: [key, formatValue(key, valueOf(point, key)), unitOf(key)],
-      })))),
-      titled("machine", tableOf(machine)),
-    );
+      })))));
+    }
+    columns.append(titled("machine", tableOf(machine)));
     parts.push(columns);
     if (point.layers.length) {
       const rows = point.layers.map((layer) => ({

@@ -64,7 +64,8 @@ function drawPareto() {
   const chosen = points.filter((point) => point === state.selected);
   traces.push({ ...at(chosen), type: "scatter", mode: "markers", hoverinfo: "skip", name: "selected",
                 marker: { size: 16, color: "rgba(0,0,0,0)", line: { width: 3, color: cssColour("chosen") } } });
-  const axis = (key, log) => ({ title: { text: headingOf(key) }, type: log ? "log" : "linear" });
+  const axis = (key, log) => ({ title: { text: headingOf(key) }, type: log ? "log" : "linear",
+                               ticksuffix: COLUMN.get(key).unit === "byte" ? "B" : "" });
   Plotly.react("pareto", traces, layoutOf({
     showlegend: false, hovermode: "closest", height: 430,
     xaxis: axis(x, state.xLog), yaxis: axis(y, state.yLog),

@@ -48,6 +48,7 @@ function layoutOf(more) {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: cssColour("text"), size: 12 },
     margin: { l: 60, r: 20, t: 14, b: 46 },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: cssColour("faint"), activecolor: cssColour("accent") },
     hoverlabel: { align: "left", bgcolor: cssColour("card"), bordercolor: cssColour("line"),
                   font: { color: cssColour("text"), size: 12 } },
     xaxis: { ...axis, ...xaxis, title: { ...axis.title, ...xaxis?.title } },
