@@ -16,7 +16,8 @@ from .ir.nodes import Buffer, Emit, Intrinsic, Produce, Scope, Stmt, Var
 from .ir.visit import loops, rename_loops, replace_buffers
 from .schedule.naive import naive_nests
 
-IMMEDIATES = (-(1 << 15), (1 << 15) - 1)  # the imm field of an ALU instruction is 16 bits
+IMMEDIATES = (-(1 << 15), (1 << 15) - 1)
+"""The smallest and the largest constant of an ALU instruction."""
 
 _MEMORIES = {Scope.INP: Memory.INP, Scope.WGT: Memory.WGT, Scope.ACC: Memory.ACC}
 

@@ -29,6 +29,7 @@ _FORMS = {"loops": "uops"}  # a form that is the program after a pass of another
 _ERRORS = {1: "an integer division by zero", 2: "a shift by less than 0 or by the width or more"}
 
 Array = NDArray[np.generic]
+"""An argument of a program."""
 
 
 def build(source: Program | Schedule, machine: Machine) -> Module:

@@ -22,7 +22,9 @@ from .timing import simulate
 from .timing.simulation import NO_TOKENS
 
 REFERENCE = "reference"
+"""The engine that is the judge of all others."""
 DEVICES = ("simulator", REFERENCE)
+"""What ``execute`` can run a stream on."""
 
 
 class _Function(Protocol):

@@ -48,6 +48,7 @@ class Cosimulation:
 
     @property
     def agrees(self) -> bool:
+        """Whether both sides did the same in every launch."""
         return self.difference is None
 
     def total(self, what: str) -> int:

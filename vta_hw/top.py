@@ -21,7 +21,9 @@ from .gate import Gate
 from .insn_check import NUMBER_BITS
 
 TOP_NAME = "vta"
+"""The module that `vta rtl` writes."""
 CLOCK, RESET, INTERRUPT = "ap_clk", "ap_rst_n", "interrupt"
+"""Ports of it that belong to no bus."""
 CONTROL, DATA = "s_axi_control", "m_axi_data"
 
 

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 INSN_BITS = 128
 INSN_BYTES = INSN_BITS // 8
+"""Of an instruction, in a stream and in DRAM."""
 INSN_UNIT_BITS = 64  # no field of an instruction crosses a multiple of this
 UOP_BITS = 32
 UOP_BYTES = UOP_BITS // 8
+"""Of a micro-op in DRAM."""
 SRAM_ADDRESS_BITS = 16
 IMMEDIATE_BITS = 16
 SHIFT_BITS = 5  # of REQUANTIZE, which shifts right only
@@ -391,6 +393,7 @@ def requantize(
 
 
 def finish(**flags: Unpack[Flags]) -> Insn:
+    """FINISH, the last instruction of a stream."""
     return _insn(Opcode.FINISH, flags)
 
 

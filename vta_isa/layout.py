@@ -27,10 +27,12 @@ class Field:
 
     @property
     def low(self) -> int:
+        """The smallest value."""
         return -(1 << (self.width - 1)) if self.signed else 0
 
     @property
     def high(self) -> int:
+        """The largest value."""
         return (1 << (self.width - self.signed)) - 1
 
     @property

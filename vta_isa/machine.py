@@ -100,6 +100,7 @@ class Machine(Section):
         return getattr(self.gemm, rows), getattr(self.gemm, cols)
 
     def entry_bits(self, buffer: Buffer) -> int:
+        """Bits of an entry, wherever it lies."""
         rows, cols = self.entry_shape(buffer)
         return rows * cols * self.bits(buffer)
 
@@ -136,6 +137,7 @@ class Machine(Section):
 
     @property
     def macs_per_cycle(self) -> int:
+        """Products that a GEMM adds up in one cycle."""
         return self.gemm.batch * self.gemm.block_in * self.gemm.block_out
 
     @property

@@ -15,8 +15,10 @@ def preset_folder(kind: str) -> Path:
 
 
 def preset_names(kind: str) -> list[str]:
+    """The presets of a kind, ``machines`` or ``workloads``, sorted."""
     return sorted(path.stem for path in preset_folder(kind).glob("*.yaml"))
 
 
 def preset_path(kind: str, name: str) -> Path:
+    """The file of a preset, whether there is one or not."""
     return preset_folder(kind) / f"{name}.yaml"

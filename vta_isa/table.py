@@ -20,6 +20,7 @@ class BitRow:
 
     @property
     def width(self) -> int:
+        """How many bits."""
         return self.last_bit - self.first_bit + 1
 
     @property

@@ -18,8 +18,11 @@ PAGE_BYTES = 4096  # no entry of any machine is larger, so every page starts an 
 FIRST_ADDRESS = 0x1000  # physical address 0 stays invalid, so that a null pointer never works
 
 HOST_TO_DEVICE = 1
+"""``kind`` of a ``buffer_copy`` from memory of the host."""
 DEVICE_TO_HOST = 2
+"""``kind`` of a ``buffer_copy`` to memory of the host."""
 DEVICE_TO_DEVICE = 3
+"""``kind`` of a ``buffer_copy`` between buffers."""
 
 # A handle carries a tag in its top byte that makes it no canonical address, so that it can be told
 # from a raw pointer; then the number of its Buffers object; then its own. Numbers are not reused.

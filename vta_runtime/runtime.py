@@ -26,8 +26,10 @@ from .device import Device
 from .stream import InstructionQueue
 from .uops import Kernel, KernelRecorder, Kernels, Placement, UopCache, UopImage, UopMode
 
-MAX_TRANSFER_BYTES = 1 << 25  # VTA_MAX_XFER: the longest stream the published runtime launches
-WAIT_CYCLES = 1 << 31  # what compiled code passes to synchronize
+MAX_TRANSFER_BYTES = 1 << 25
+"""VTA_MAX_XFER: the longest stream the published runtime launches, in bytes."""
+WAIT_CYCLES = 1 << 31
+"""What compiled code passes to ``synchronize``."""
 # Records that must still fit after a call returned, as published: the tail and one more call's.
 _RESERVED_RECORDS = 6
 _MIN_INSN_BYTES = 64 * 1024

@@ -24,6 +24,7 @@ class ReduceAxis(Value):
 
     @property
     def name(self) -> str:
+        """Of the loop it becomes."""
         return self.var.name
 
 
@@ -81,6 +82,7 @@ class Tensor:
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors it is computed from; none if it is a placeholder."""
         return () if self.definition is None else self.definition.inputs
 
     def __getitem__(self, indices: Value | int | tuple[Value | int, ...]) -> Value:

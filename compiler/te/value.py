@@ -29,6 +29,7 @@ class Value:
 
     @property
     def dtype(self) -> str:
+        """Its type, as NumPy writes it."""
         return self.expr.dtype
 
     def astype(self, dtype: str) -> Value:

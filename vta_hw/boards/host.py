@@ -17,14 +17,16 @@ from vta_isa.registers import MAGIC, WORD_BITS, WORD_BYTES, by_name, register_ma
 from .bram_memory import PAGE_BYTES
 from .protocol import MOST_WORDS, Command, Request, Status, read_request, write_request
 
-# Ends any command of which only a part has come, and begins none.
 FILLER = bytes(5 + WORD_BYTES * MOST_WORDS)
+"""Ends any command of which only a part has come, and begins none."""
 
 
 class BytePipe(Protocol):
     """What is needed of a serial port; ``serial.Serial`` of pyserial is one, given a timeout."""
 
-    def write(self, data: bytes, /) -> object: ...
+    def write(self, data: bytes, /) -> object:
+        """Send all of it."""
+        ...
 
     def read(self, size: int, /) -> bytes:
         """``size`` bytes, or fewer when no more came in time."""
@@ -68,6 +70,7 @@ class Board:
         return sum(word << (WORD_BITS * i) for i, word in enumerate(words))
 
     def write_register(self, name: str, value: int) -> None:
+        """All words of a register from one number."""
         register = self._registers[name]
         words = [value >> (WORD_BITS * i) & 0xFFFF_FFFF for i in range(register.words)]
         self._write(Command.WRITE_REGISTERS, register.offset, words)

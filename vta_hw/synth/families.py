@@ -32,6 +32,7 @@ class Family:
     block_ram_name: str
 
     def cost(self, cell_type: str) -> Area:
+        """Of one cell. Raises ``SynthesisError`` for a type that is not in ``cells``."""
         return _cost(self, cell_type)
 
 
@@ -111,3 +112,4 @@ GOWIN = Family(
 )
 
 FAMILIES = {family.name: family for family in (ECP5, XC7, ICE40, GOWIN)}
+"""By name, as `vta synth --family` takes them."""

@@ -62,6 +62,7 @@ class Route:
         return parts
 
     def as_json(self) -> dict[str, Any]:
+        """Plain data, without the bitstream."""
         data = asdict(self)
         del data["bitstream"]
         return {**data, "path_modules": self.path_modules}

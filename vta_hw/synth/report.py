@@ -67,6 +67,7 @@ class Synthesis:
 
     @property
     def total(self) -> Area:
+        """Of everything."""
         return self.modules[0].all
 
     def to_depth(self, depth: int) -> tuple[ModuleArea, ...]:
@@ -74,10 +75,12 @@ class Synthesis:
         return tuple(m for m in self.modules if not m.path or m.path.count(".") < depth)
 
     def as_json(self) -> dict[str, Any]:
+        """Plain data, which ``from_json`` reads back."""
         return {"total": asdict(self.total), **asdict(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Synthesis":
+        """What ``as_json`` has written."""
         return cls(
             data["top"],
             data["family"],
