@@ -1,5 +1,7 @@
 # make run        sets up .venv and does the main job: ResNet-18's convolutions, compiled, simulated, checked
 # make test       sets up what the tests need and runs them on all cores
+# make test-rtl   the RTL on every machine, in every memory, and how much of it was tested; an hour
+# make coverage   functional coverage of the core, on three small machines; minutes
 # make exact      the simulator against the RTL, to the cycle and to the bit; half an hour
 # make docs       builds the documentation site in out/site; warnings and dead links fail
 # make pages      runs the commands of its pages, slow ones too, and writes what they print now
@@ -21,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test exact docs pages lint types contracts wheel clean
+.PHONY: run test test-rtl coverage exact docs pages lint types contracts wheel clean
 
 run: $(VENV)/.installed
 	@mkdir -p out
@@ -30,6 +32,19 @@ run: $(VENV)/.installed
 test: $(VENV)/.installed-dev
 	tests/browser/install_chromium.sh
 	$(BIN)/python -m pytest -n auto -q
+
+# A failing program does not stop the rest, nor the report.
+test-rtl: export VTA_COVERAGE_DIR = $(CURDIR)/out/coverage
+test-rtl: $(VENV)/.installed-dev
+	rm -rf $(VTA_COVERAGE_DIR)
+	status=0; \
+	$(BIN)/python -m pytest -n auto -q tests/cocotb tests/cocotb/every_machine.py \
+		tests/hw tests/hw/every_machine.py || status=$$?; \
+	$(BIN)/python tests/hw/cover.py --add $(VTA_COVERAGE_DIR) || status=$$?; \
+	exit $$status
+
+coverage: $(VENV)/.installed-dev
+	$(BIN)/python tests/hw/cover.py
 
 exact: $(VENV)/.installed-dev
 	$(BIN)/python tests/cosim/exact.py

@@ -6,9 +6,11 @@ Whatever the memory does, DRAM, every SRAM and every counter of events are those
 from random import Random
 
 import cocotb
+import hand_written
 import numpy as np
+import vector_files
 from axi_memory import Mood
-from hand_written import STREAMS, written
+from functional_coverage import Coverage
 from hosts import CoreHost, TopHost, check_counters
 from programs import Program, random_program
 from rtl_checks import save
@@ -18,13 +20,18 @@ from support import parameters, random_of
 
 from simulator.reference import ReferenceState, run
 from simulator.timing import simulate
+from vta_isa.counters import CAUSE_COUNTERS
 from vta_isa.encoding import encode_stream
 from vta_isa.enums import Buffer
 from vta_isa.insn import INSN_BYTES, finish, load, records
 
 MACHINE = machine_of(parameters()["machine"])
 HOST = TopHost if parameters()["host"] == "top" else CoreHost
-SEEDS = range(*parameters()["seeds"])
+SEEDS = range(*parameters().get("seeds", (0, 0)))
+STREAMS = parameters().get("streams", list(hand_written.STREAMS))
+VECTORS = parameters().get("vectors", [])
+COVERAGE = Coverage()
+LAUNCHES = parameters().get("launches", 4)
 
 
 async def check(host, program, place: int) -> None:
@@ -55,6 +62,12 @@ async def check(host, program, place: int) -> None:
     assert not host.memory.outside, f"bursts outside DRAM: {host.memory.outside[:4]}"
     timing = simulate(program.table, machine, insn_address=address)
     check_counters(counters, timing.counters)
+    if host.places is not None:
+        for name, cycles in zip(CAUSE_COUNTERS, host.places.causes.sum(axis=0), strict=True):
+            if not name.endswith("_idle"):  # nobody's before the first and behind the last
+                assert cycles == counters[name], f"{name}: {cycles} of {counters[name]} are known"
+        COVERAGE.observe(program.table, host.places)
+        COVERAGE.save()
 
 
 async def forget_uops(host) -> None:
@@ -71,19 +84,33 @@ async def begun(dut, rng: Random):
     return host
 
 
-@cocotb.test()
-@cocotb.parametrize(name=list(STREAMS))
+@cocotb.test(skip=not STREAMS)
+@cocotb.parametrize(name=STREAMS or [""])
 async def hand_written_stream(dut, name):
     rng = random_of(name)
     host = await begun(dut, rng)
-    program = written(name, MACHINE)
+    program = hand_written.written(name, MACHINE)
     await check(host, program, 0)
     host.memory.mood = Mood.random(rng)
     await check(host, program, rng.randrange(16))
 
 
-@cocotb.test()
-@cocotb.parametrize(seed=list(SEEDS))
+@cocotb.test(skip=not VECTORS)
+@cocotb.parametrize(name=VECTORS or [""])
+async def conformance_vector(dut, name):
+    """Once in a memory that is always ready, once in a moody one; DRAM is as published."""
+    rng = random_of(name)
+    host = await begun(dut, rng)
+    vector = vector_files.vector(name)
+    for mood in (Mood(), Mood.random(rng)):
+        host.memory.mood = mood
+        await check(host, vector.program, rng.randrange(16))
+        got = np.frombuffer(bytes(host.memory.image[: len(vector.after)]), dtype=np.uint8)
+        np.testing.assert_array_equal(got, vector.after)
+
+
+@cocotb.test(skip=not SEEDS)
+@cocotb.parametrize(seed=list(SEEDS) or [0])
 async def random_program_in_a_moody_memory(dut, seed):
     rng = random_of(f"program {seed}")
     host = await begun(dut, rng)
@@ -93,12 +120,12 @@ async def random_program_in_a_moody_memory(dut, seed):
     await check(host, program, rng.randrange(64))
 
 
-@cocotb.test()
+@cocotb.test(skip=not LAUNCHES)
 async def launches_follow_each_other_at_once(dut):
     """Tokens, SRAM and counters of one launch are where the next one begins."""
     rng = random_of("launches")
     host = await begun(dut, rng)
-    for seed in range(4):
+    for seed in range(LAUNCHES):
         host.memory.mood = Mood.random(rng)
         await forget_uops(host)
         program = random_program(np.random.default_rng([seed, 12]), MACHINE, size=8)

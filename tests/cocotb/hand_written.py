@@ -16,7 +16,7 @@ from vta_isa.insn import alu, finish, gemm, load, noop, records, store
 from vta_isa.machine import Machine
 
 DATA = 4096  # bytes: where data begins; micro-ops lie before it
-DRAM_BYTES = DATA + 5 * 4096
+ROOM = 5 * 4096  # bytes of data, at least
 UOPS = 24
 SEED = 5
 
@@ -309,12 +309,14 @@ def stage_of(insn: Fields) -> Stage:
 
 
 def dram_image(machine: Machine) -> np.ndarray:
-    """Micro-ops, then bytes of every kind: ``(DRAM_BYTES,) uint8``.
+    """Micro-ops, then bytes of every kind, enough to fill any memory: ``(bytes,) uint8``.
 
     Micro-op i works on entry i of ACC, and on entries close by of INP and WGT.
     """
     rng = np.random.default_rng(SEED)
-    image = rng.integers(0, 256, DRAM_BYTES, dtype=np.uint8)
+    largest = max(machine.depth(buffer) * machine.entry_bytes(buffer) for buffer in Buffer)
+    size = DATA + max(ROOM, 4096 + largest + 4096)
+    image = rng.integers(0, 256, size, dtype=np.uint8)
     inp, wgt = (machine.depth(buffer) for buffer in (INP, WGT))
     uops = [(i, i % min(8, inp), 3 * i % min(8, wgt)) for i in range(16)]
     uops += [(8 + i, 4 + i, 0) for i in range(UOPS - 16)]

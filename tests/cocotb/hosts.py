@@ -6,16 +6,19 @@ Both have a memory and a monitor on their AXI master, and count what is architec
 from random import Random
 
 import cocotb
+import functional_coverage
 from axi_lite import OKAY, Host
 from axi_lite_monitor import LiteMonitor
 from axi_memory import Memory, Mood
 from axi_monitor import Monitor
 from cocotb.triggers import RisingEdge
+from observer import Observer
 from packed import fields_of
 from support import drive, start
 
 from vta_hw.counts import counts_layout
 from vta_isa.counters import CAUSES, COUNTERS
+from vta_isa.launch import Places
 from vta_isa.microarch import burst_bytes
 from vta_isa.registers import by_name, register_map
 
@@ -23,7 +26,12 @@ PATIENCE = 200_000  # cycles until a launch hangs
 
 
 class CoreHost:
-    """``vta_core``: start and busy are wires, counters are summed here."""
+    """``vta_core``: start and busy are wires, counters are summed here.
+
+    ``places`` are those of the last launch, if coverage is collected.
+    """
+
+    places: Places | None = None
 
     def __init__(self, dut, machine, rng: Random):
         self.dut, self.machine, self.rng = dut, machine, rng
@@ -40,22 +48,29 @@ class CoreHost:
         """Counters of the launch, when it has ended."""
         fields = fields_of(counts_layout())
         counters = dict.fromkeys(fields, 0)
+        observer = Observer(self.dut, insn_count) if functional_coverage.wanted() else None
         drive(self.dut, start=1, insn_address=insn_address, insn_count=insn_count)
         counts, busy = self.dut.counts, self.dut.busy
         for cycle in range(PATIENCE):
             await RisingEdge(self.clk)
             drive(self.dut, start=0)
             if cycle and not int(busy.value):
+                self.places = observer.places if observer is not None else None
                 return counters
             word = int(counts.value)
-            for name, (low, mask) in fields.items():
-                counters[name] += word >> low & mask
+            now = {name: word >> low & mask for name, (low, mask) in fields.items()}
+            for name, value in now.items():
+                counters[name] += value
+            if observer is not None:
+                observer.cycle(now)
             assert not int(self.dut.failed.value), "an answer was taken for a failure"
         raise AssertionError(f"busy for {PATIENCE} cycles")
 
 
 class TopHost:
     """``vta``: everything through AXI4-Lite, as a driver on a processor would do it."""
+
+    places = None  # nobody sees them from there
 
     def __init__(self, dut, machine, rng: Random, pause: float = 0.0):
         self.dut, self.machine, self.rng = dut, machine, rng

@@ -12,6 +12,7 @@ import pytest
 from programs import Program, random_program
 from rtl_checks import check, check_results, needs_compiler
 from rtl_machines import random_machine
+from situations import situation_program
 
 from vta_hw.verilated import VerilatedCore, run_rtl
 from vta_isa.encoding import decode_stream
@@ -19,7 +20,13 @@ from vta_isa.machine import load_machine
 
 pytestmark = needs_compiler
 
+FILLED = 8  # command and token queues up to this are filled in no time
 VECTORS = sorted((Path(__file__).parents[1] / "vectors").iterdir())
+
+
+def short(name):
+    queues = machines.machine(name).queues
+    return max(queues.command, queues.token) <= FILLED
 
 
 @pytest.mark.parametrize("name", machines.NAMES)
@@ -41,6 +48,15 @@ def test_random_programs_on_a_random_machine(seed):
         rng = np.random.default_rng([seed, number])
         program = random_program(rng, machine)
         check(VerilatedCore(machine), program, 16 * int(rng.integers(64)))
+        check_results(VerilatedCore(machine), program, pressure=number + 1)
+
+
+@pytest.mark.parametrize("name", [name for name in machines.NAMES if short(name)])
+def test_situations(name):
+    machine = machines.machine(name)
+    for number in range(40):
+        program = situation_program(np.random.default_rng([number, 7]), machine, number)
+        check(VerilatedCore(machine), program, 16 * number)
         check_results(VerilatedCore(machine), program, pressure=number + 1)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from functional_coverage import Coverage, wanted
 from programs import Program
 
 from simulator.reference import ReferenceState, run
@@ -21,17 +22,23 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
+COVERAGE = Coverage()  # of this process
 BUFFERS = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
 
 
-def check_results(core: VerilatedCore, program: Program, **how: int) -> Launch:
+def check_results(
+    core: VerilatedCore, program: Program, *, record_places: bool = False, **how: int
+) -> Launch:
     """The whole DRAM image and every memory are as the reference computes them.
 
     ``core`` is fresh. A failing program is saved as assembly; the message says where.
     """
     want, dram, state = program.dram.copy(), program.dram.copy(), ReferenceState(program.machine)
     run(program.table, want, state)
-    launch = core.launch(program.stream, dram, **how)
+    launch = core.launch(program.stream, dram, record_places=record_places or wanted(), **how)
+    if wanted():
+        COVERAGE.observe(program.table, launch.timeline.places)
+        COVERAGE.save()
     wrong = [f"DRAM byte {i:#x}" for i in np.flatnonzero(dram != want)[:4]]
     for buffer in BUFFERS:
         differs = core.sram(buffer) != state.sram(buffer)
@@ -40,9 +47,11 @@ def check_results(core: VerilatedCore, program: Program, **how: int) -> Launch:
     return launch
 
 
-def check(core: VerilatedCore, program: Program, insn_address: int = 0) -> Launch:
+def check(
+    core: VerilatedCore, program: Program, insn_address: int = 0, *, record_places: bool = False
+) -> Launch:
     """``check_results``, and dispatch, start and end of every instruction are as simulated."""
-    launch = check_results(core, program, insn_address=insn_address)
+    launch = check_results(core, program, record_places=record_places, insn_address=insn_address)
     timing = simulate(program.table, program.machine, insn_address=insn_address)
     wrong = []
     for what in ("stage", "dispatch", "start", "end"):

@@ -1,5 +1,8 @@
 """The machines of the benches."""
 
+import machines
+import vector_files
+
 from vta_isa.machine import Machine, load_machine
 
 # Unlike `tiny` wherever a machine can be: banks in every memory, sub-byte scalars, two rows, two
@@ -27,7 +30,15 @@ REQUANTIZE = {
 
 
 def machine_of(name: str) -> Machine:
-    """One of the above; ``long-bursts``, whose reads fill the window of beats; or a preset."""
+    """The machine of that name.
+
+    One of the above; ``long-bursts``, whose reads fill the window of outstanding beats; one of
+    ``machines``; that of a conformance vector; or a preset.
+    """
     if name == "long-bursts":
         return load_machine("tiny").replace(axi={"burst_beats": 64, "outstanding_reads": 8})
+    if name in machines.NAMES:
+        return machines.machine(name)
+    if name in vector_files.NAMES:
+        return vector_files.machine_of_vector(name)
     return load_machine({"odd": ODD, "requantize": REQUANTIZE}.get(name, name))
