@@ -43,7 +43,7 @@ def step_layout(machine: Machine) -> data.StructLayout:
 
     ``x_bypassed``, ``y_bypassed``: whatever the source, the operand is the result of the step of
     the cycle before. Only functions that take one cycle can be followed by such a step. ``bias``,
-    of machines with REQUANTIZE: x is the bias of the steps that follow, nothing is written.
+    of machines with REQUANTIZE: y is the bias of the steps that follow, nothing is written.
     """
     return data.StructLayout(
         {
@@ -172,10 +172,11 @@ class TensorAlu(wiring.Component):
     ``alu.tensor_interval`` is 1; otherwise it is known in n, and a shift's amount is worked out
     there.
 
-    REQUANTIZE takes three cycles: x is added to the bias (of the latest step with ``bias``, or
-    ``imm`` if ``biased`` is low), the sum is shifted by ``shift``, and clipped. No other step can
-    have its result as an operand; it is executed in n + 3. ``function`` and the inputs that only it
-    has stay.
+    REQUANTIZE takes three cycles: x is added to y, the sum is shifted by ``shift``, and clipped. No
+    other step can have its result as an operand; it is executed in n + 3. ``function`` and the
+    inputs that only it has stay. With ``biased``, y is registered in steps with ``bias`` alone,
+    which do nothing else; where ``alu.tensor_interval`` is not 1, a cycle later, as memories have
+    one read port then. ``y_from`` is that of the same cycle.
     """
 
     def __init__(self, machine: Machine):
@@ -229,8 +230,11 @@ class TensorAlu(wiring.Component):
         to_requantize = self.function == Function.REQUANTIZE
         with m.If(step.valid):
             m.d.sync += [now.eq(step), x.eq(next_x)]
-        # A bias stays.
-        with m.If(step.valid & ~(to_requantize & self.biased) if self.fused else step.valid):
+        new_y = step.valid
+        if self.fused:
+            new_bias = step.valid & step.bias if bypass_y else now.valid & now.bias
+            new_y = Mux(to_requantize & self.biased, new_bias, step.valid)
+        with m.If(new_y):
             m.d.sync += y.eq(next_y)
         m.d.sync += [
             now.valid.eq(step.valid),
@@ -245,8 +249,6 @@ class TensorAlu(wiring.Component):
         products, turns = self._multiply(m, now.valid & multiply, x, y)
         done, executed = now, Mux(multiply, turns[-1], now.valid)
         if self.fused:
-            with m.If(now.valid & now.bias):
-                m.d.sync += y.eq(x)
             summed, shifted = Signal.like(now), Signal.like(now)
             m.d.sync += [
                 summed.eq(now),

@@ -1,6 +1,6 @@
 """The compute stage: loads uops and accumulators, multiplies, and combines accumulators."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,8 +9,9 @@ from vta_isa.insn import IMMEDIATE_BITS, INSN_BITS, layouts
 from vta_isa.machine import Machine
 from vta_isa.microarch import REQUANTIZE_APART
 
-from .alu import FORWARDED, Function, Source, TensorAlu, step_layout
+from .alu import AMOUNT_BITS, FORWARDED, Function, Source, TensorAlu, step_layout
 from .bursts import ROW_BYTES, base_bits, burst_layout
+from .clip import HIGH_BITS
 from .gemm import GemmCore
 from .iterations import Iterations
 from .layouts import Views
@@ -28,6 +29,63 @@ class Work(wiring.Signature):
     def __init__(self):
         kinds = ("gemm", "alu", "load", "gemm_op", "reset_op", "alu_op")
         super().__init__({kind: Out(1) for kind in kinds})
+
+
+class Running:
+    """The GEMM or ALU instruction that is executed: what is kept of it. Extensions have their own.
+
+    ``two_tensors``: the second operand is an entry of every iteration, and not a constant.
+    ``spaced``: iterations take several cycles each. ``biased``: REQUANTIZE reads a bias.
+    """
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        self.executing = Signal()
+        self.is_alu = Signal()
+        self.two_tensors = Signal()
+        self.spaced = Signal()
+        self.function = Signal(Function)
+        self.imm = Signal(signed(IMMEDIATE_BITS))
+        if machine.extensions.gemm_overwrite:
+            self.overwrites = Signal()
+        if machine.extensions.alu_requantize:
+            self.biased = Signal()
+            self.shift = Signal(AMOUNT_BITS)
+            self.high = Signal(HIGH_BITS)
+            self.low_kind = Signal(2)
+
+    def take(self, m: Module, insn: Views, start: Value) -> None:
+        """Keep ``insn`` in a cycle with ``start``."""
+        is_alu = insn.is_(Opcode.ALU)
+        gemm_function = Mux(insn.gemm.reset, Function.ZERO, Function.GEMM)
+        tensors = is_alu & ~insn.alu.use_imm
+        imm = insn.alu.imm
+        kept = []
+        if insn.requantize is not None:
+            fused = is_alu & (insn.alu.alu_op == FusedOp.REQUANTIZE)
+            kept += [
+                self.biased.eq(fused & tensors),
+                self.shift.eq(insn.requantize.shift),
+                self.high.eq(insn.requantize.high),
+                self.low_kind.eq(insn.requantize.low_kind),
+            ]
+            tensors &= ~fused
+            imm = Mux(fused, 0, imm)  # without a bias
+        if self.machine.extensions.gemm_overwrite:
+            kept.append(self.overwrites.eq(~is_alu & insn.gemm.overwrite))
+        spaced = is_alu & (insn.alu.alu_op == AluOp.MUL)
+        if self.machine.alu.tensor_interval > 1:
+            spaced |= tensors
+        with m.If(start):
+            m.d.sync += [
+                *kept,
+                self.executing.eq(1),
+                self.is_alu.eq(is_alu),
+                self.two_tensors.eq(tensors),
+                self.spaced.eq(spaced),
+                self.function.eq(Mux(is_alu, insn.alu.alu_op, gemm_function)),
+                self.imm.eq(imm),
+            ]
 
 
 class Compute(wiring.Component):
@@ -96,14 +154,8 @@ class Compute(wiring.Component):
 
         # ---- cycle s ----------------------------------------------------------------------------
         insn = Views(layouts(machine), self.insns.payload)
-        is_alu = Signal()
-        two_tensors = Signal()
-        spaced = Signal()  # iterations take several cycles each
-        function = Signal(Function)
-        imm = Signal(signed(IMMEDIATE_BITS))
-        overwrites = Signal() if machine.extensions.gemm_overwrite else None
-        executing = Signal()
-        finished = Signal()  # the last iteration executes
+        running = Running(machine)
+        is_alu, function = running.is_alu, running.function
         m.d.comb += [
             self.start.eq(control.start),
             self.end.eq(control.end),
@@ -117,29 +169,9 @@ class Compute(wiring.Component):
             self.read_bytes.eq(loader.read_bytes),
             iterations.start.eq(control.start & iterations.any),
             iterations.insn.eq(self.insns.payload),
-            control.running.eq(loader.running | executing),
+            control.running.eq(loader.running | running.executing),
         ]
-        with m.If(finished):
-            m.d.sync += executing.eq(0)
-        with m.If(iterations.start):
-            alu = insn.is_(Opcode.ALU)
-            gemm_function = Mux(insn.gemm.reset, Function.ZERO, Function.GEMM)
-            tensors = alu & ~insn.alu.use_imm
-            multiply = insn.alu.alu_op == AluOp.MUL
-            fused = insn.alu.alu_op == FusedOp.REQUANTIZE
-            if insn.requantize is not None:
-                tensors &= ~fused
-            slow = multiply if self.machine.alu.tensor_interval == 1 else multiply | tensors
-            m.d.sync += [
-                executing.eq(1),
-                is_alu.eq(alu),
-                two_tensors.eq(tensors),
-                spaced.eq(alu & slow),
-                function.eq(Mux(alu, insn.alu.alu_op, gemm_function)),
-                imm.eq(insn.alu.imm if insn.requantize is None else Mux(fused, 0, insn.alu.imm)),
-            ]
-            if overwrites is not None:
-                m.d.sync += overwrites.eq(~alu & insn.gemm.overwrite)
+        running.take(m, insn, iterations.start)
 
         mem = insn.mem
         any_rows = (mem.y_size != 0) | (mem.y_pad_before != 0) | (mem.y_pad_after != 0)
@@ -164,7 +196,7 @@ class Compute(wiring.Component):
                 & (
                     iterations.past.dst
                     | (
-                        Mux(is_alu, two_tensors | is_bias, function != Function.ZERO)
+                        Mux(is_alu, running.two_tensors | is_bias, function != Function.ZERO)
                         & Mux(is_alu, iterations.past.src_acc, iterations.past.src_inp)
                     )
                     | (iterations.past.wgt & ~is_alu & (function != Function.ZERO))
@@ -173,27 +205,8 @@ class Compute(wiring.Component):
         ]
 
         self._uop_memory(m, loader, iterations)
-        self._pipeline(
-            m, loader, iterations, is_alu, two_tensors, spaced, overwrites, function, imm, finished
-        )
-        if insn.requantize is not None:
-            self._requantize(m, insn, iterations.start)
+        self._pipeline(m, loader, iterations, running)
         return m
-
-    def _requantize(self, m: Module, insn: Views, start) -> None:
-        """What only REQUANTIZE has, kept while it runs."""
-        alu, word = m.submodules.alu, insn.requantize
-        values = {
-            "biased": (word.alu_op == FusedOp.REQUANTIZE) & ~word.use_imm,
-            "shift": word.shift,
-            "high": word.high,
-            "low_kind": word.low_kind,
-        }
-        for name, value in values.items():
-            kept = Signal(len(getattr(alu, name)), name=name)
-            m.d.comb += getattr(alu, name).eq(kept)
-            with m.If(start):
-                m.d.sync += kept.eq(value)
 
     def _uop_memory(self, m: Module, loader: Loader, iterations: Iterations) -> None:
         geometry = self.uop_memory
@@ -210,21 +223,10 @@ class Compute(wiring.Component):
             m.d.sync += bank.eq(iterations.uop_index)
             m.d.comb += iterations.uop.eq(read.data[bank])
 
-    def _pipeline(
-        self,
-        m: Module,
-        loader,
-        iterations,
-        is_alu,
-        two_tensors,
-        spaced,
-        overwrites,
-        function,
-        imm,
-        finished,
-    ) -> None:
+    def _pipeline(self, m: Module, loader, iterations, running) -> None:
         machine, geometry = self.machine, self.acc_memory
         requantizes = machine.extensions.alu_requantize
+        is_alu, two_tensors, spaced = running.is_alu, running.two_tensors, running.spaced
         readers = 2 if machine.alu.tensor_interval == 1 else 1
         m.submodules.acc_memory = memory = Scratchpad(geometry, readers)
         m.submodules.gemm = gemm = GemmCore(machine)
@@ -260,8 +262,8 @@ class Compute(wiring.Component):
             m.d.comb += reads[1].index.eq(front.src)
         else:
             read_src = two_tensors & front.early  # the first of two reads
-        if requantizes:
-            read_src |= front.bias
+            if requantizes:
+                read_src |= front.bias
         m.d.comb += reads[0].index.eq(Mux(read_src, front.src, front.dst))
 
         # Which of the last iterations writes what this one reads.
@@ -296,36 +298,47 @@ class Compute(wiring.Component):
         forward("x", front.dst, Source.MEMORY)
         forward("y", front.src, Source.MEMORY)
         with m.If(~two_tensors):
-            m.d.sync += [step.y_from.eq(Source.IMMEDIATE), step.y_bypassed.eq(0)]
+            constant = Source.IMMEDIATE
+            if requantizes:
+                constant = Mux(running.biased, Source.MEMORY, Source.IMMEDIATE)
+            m.d.sync += [step.y_from.eq(constant), step.y_bypassed.eq(0)]
         with m.If(front.valid):
             m.d.sync += Cat(before).eq(Cat(front.dst, *before[:-1]))
             m.d.sync += known.eq(Cat(~front.bias if requantizes else 1, known[:-1]))
         with m.If(iterations.start):
             m.d.sync += known.eq(0)
         x = reads[0].early
-        if overwrites is not None:
+        if machine.extensions.gemm_overwrite:
             # Sums are added to 0, whatever there was.
-            x = Mux(overwrites, 0, x)
-            with m.If(overwrites):
+            x = Mux(running.overwrites, 0, x)
+            with m.If(running.overwrites):
                 m.d.sync += known.eq(0)
 
         if requantizes:
             # None of them is forwarded to a REQUANTIZE.
             read = Mux(front.bias, front.src, front.dst)
             missed = Cat(written_by(i, read) for i in range(tracked)).any()
-            fused = function == Function.REQUANTIZE
+            fused = running.function == Function.REQUANTIZE
             m.d.sync += [self.too_close.eq(front.valid & fused & missed), step.bias.eq(front.bias)]
 
         # ---- t - 1: operands are there; t: execute ----------------------------------------------
         m.d.comb += [
             alu.step.eq(step),
-            alu.function.eq(function),
-            alu.imm.eq(imm),
+            alu.function.eq(running.function),
+            alu.imm.eq(running.imm),
             alu.x.eq(x),
             alu.y.eq(reads[1].early if readers == 2 else reads[0].entry),
             alu.sums.eq(gemm.sums),
-            finished.eq(alu.executed & alu.last),
         ]
+        if requantizes:
+            m.d.comb += [
+                alu.biased.eq(running.biased),
+                alu.shift.eq(running.shift),
+                alu.high.eq(running.high),
+                alu.low_kind.eq(running.low_kind),
+            ]
+        with m.If(alu.executed & alu.last):
+            m.d.sync += running.executing.eq(0)
 
         # ---- t + 1: write; a LOAD never runs at the same time ----------------------------------
         result = Signal(geometry.write_layout)

@@ -120,6 +120,7 @@ class Requantize:
         self.left = int(rng.integers(1, 7))
         steps.sources = []  # sums, and no results, are in the registers now
         self.bias = None
+        self.bias_in = -1  # cycle in which it is at y
         self.inputs = {
             "biased": int(rng.integers(2)),
             "shift": int(rng.integers(32)) >> int(rng.integers(4)),
@@ -127,20 +128,25 @@ class Requantize:
             "low_kind": int(rng.choice(list(LowKind))),
         }
 
-    def make(self, cycle: int, imm: int, x) -> int:
+    def take_bias(self, cycle: int, y) -> None:
+        if cycle == self.bias_in:
+            self.bias = y.astype(np.int64)
+
+    def make(self, cycle: int, imm: int, x, y) -> int:
         rng, biased = self.steps.rng, self.inputs["biased"]
         index, last = int(rng.integers(MACHINE.depth(Buffer.ACC))), bool(rng.integers(2))
-        is_bias = bool(biased) and (self.bias is None or rng.random() < 0.2)
+        is_bias = bool(biased) and (self.bias_in < 0 or rng.random() < 0.2)
         if is_bias:
-            self.bias = x.astype(np.int64)
+            self.bias_in = cycle + (MACHINE.alu.tensor_interval > 1)
+            self.take_bias(cycle, y)
         else:
             added = self.bias if biased else np.int64(imm)
             values = requantized(self.inputs, x, added, MACHINE)
             about = f"REQUANTIZE {self.inputs} {x} {added}"
             self.steps.results.append(Result(cycle + FUSED_DELAY, index, values, last, about))
             self.left -= 1
-        immediate = Source.IMMEDIATE.value
-        return pack(LAYOUT, valid=1, last=last, dst=index, y_from=immediate, bias=is_bias)
+        source = Source.MEMORY if biased else Source.IMMEDIATE
+        return pack(LAYOUT, valid=1, last=last, dst=index, y_from=source.value, bias=is_bias)
 
 
 @cocotb.test()
@@ -157,8 +163,9 @@ async def computes_and_forwards(dut):
         imm = int(rng.integers(-(1 << 15), 1 << 15)) >> int(rng.integers(16))
         step = pack(LAYOUT, dst=0)
         if fused is not None and fused.left:
+            fused.take_bias(cycle, y)
             if rng.random() < 0.8:
-                step = fused.make(cycle, imm, x)
+                step = fused.make(cycle, imm, x, y)
                 free = cycle + FUSED_DELAY
         elif cycle >= free:
             function = Function(int(rng.choice(FUNCTIONS)))
