@@ -381,4 +381,7 @@ def test_five_thousand_points_stay_usable(
     )
     print({name: round(value, 3) for name, value in seconds.items()})
     assert page.text("#table tr.selected td:first-child") == "#4321"
-    assert max(seconds.values()) < 5  # it takes a fraction; a loaded machine is no failure
+    # They take a fraction; a loaded machine is no failure. Lines are drawn by WebGL, which is
+    # emulated here.
+    assert max(seconds["draw"], seconds["select"]) < 5
+    assert seconds["parallel"] < 60

@@ -19,14 +19,15 @@ function draw() {
   drawHeatmap();
 }
 
+const MANY = 1000; // points whose lines may take a second without a graphics processor
 let waiting = 0;
 
-// While somebody types, not for every letter.
+// While somebody types: not for every letter, and what takes long when they have finished.
 function drawSoon() {
   clearTimeout(waiting);
   waiting = setTimeout(() => {
     draw();
-    drawParallel();
+    waiting = setTimeout(drawParallel, POINTS.length > MANY ? 800 : 0);
   }, 150);
 }
 
