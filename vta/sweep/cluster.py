@@ -119,6 +119,8 @@ def _local(workers: int) -> Any:
         processes=True,
         host="127.0.0.1",
         dashboard_address=None,
+        # Any free port: sweeps run side by side, and the one that dask takes belongs to the first.
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
         memory_limit=0,  # dask would pause workers by what the whole machine uses
         silence_logs=logging.CRITICAL + 1,
     )
