@@ -65,10 +65,12 @@ class Simulator:
         timing: bool = True,
         function: bool = True,
         record_bursts: bool = False,
+        record_places: bool = False,
     ):
         self.machine = machine
         self.timing = timing
         self.record_bursts = record_bursts
+        self.record_places = record_places
         self._compiled = False if engine == REFERENCE else None
         self._check = StaticChecks(machine)
         self._function: _Function | None = None
@@ -105,6 +107,7 @@ class Simulator:
                     tokens=tokens,
                     compiled=self._compiled,
                     record_bursts=self.record_bursts,
+                    record_places=self.record_places,
                 )
             except DeadlockError:
                 self._check(table, len(dram))  # an instruction that is wrong is the better reason

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from vta_isa.counters import CAUSE_COUNTERS
 from vta_isa.enums import Buffer, Stage
 from vta_isa.launch import Bursts, Launch
 
@@ -37,8 +38,12 @@ class Difference:
 
 
 def timing_differences(simulated: Launch, measured: Launch) -> Iterator[Difference]:
-    """In the order of time: instructions and bursts; then cycles, then counters."""
-    timed = [*_of_insns(simulated, measured), *_of_bursts(simulated, measured)]
+    """In the order of time: instructions, bursts, causes; then cycles, then counters."""
+    timed = [
+        *_of_insns(simulated, measured),
+        *_of_bursts(simulated, measured),
+        *_of_places(simulated, measured),
+    ]
     for _, difference in sorted(timed, key=lambda pair: pair[0]):
         yield difference
     if simulated.cycles != measured.cycles:
@@ -109,6 +114,23 @@ def _of_bursts(simulated: Launch, measured: Launch) -> Iterator[Timed]:
                 int(extra["insn"]),
             )
             yield int(extra["request"]), difference
+
+
+def _of_places(simulated: Launch, measured: Launch) -> Iterator[Timed]:
+    """The first instruction whose cycles were spent on something else, and on what."""
+    left, right = simulated.timeline.places, measured.timeline.places
+    assert left is not None, "a launch is compared with its places"
+    assert right is not None, "a launch is compared with its places"
+    mine, theirs = left.causes, right.causes
+    for insn, column in np.argwhere(mine != theirs)[:1].tolist():
+        name = CAUSE_COUNTERS[column]
+        what = f"cycles that instruction {insn} is in {name}"
+        difference = Difference(what, int(mine[insn, column]), int(theirs[insn, column]), insn)
+        fetch = name.startswith("fetch")
+        yield (
+            int((simulated.timeline.dispatch if fetch else simulated.timeline.end)[insn]),
+            difference,
+        )
 
 
 def _burst_table(launch: Launch) -> NDArray[np.void]:

@@ -71,7 +71,7 @@ class Lockstep:
 
     def __init__(self, machine: Machine, *, waves: WavesWanted | None = None):
         self.machine = machine
-        self.simulator = Simulator(machine, record_bursts=True)
+        self.simulator = Simulator(machine, record_bursts=True, record_places=True)
         self.core = make_core(machine, waves)
 
     def launch(
@@ -124,7 +124,8 @@ class Lockstep:
     ) -> tuple[Launch | None, Exception | None]:
         # The simulator has accepted the stream: whatever the RTL objects to is a difference.
         try:
-            return self.core.launch(words, dram, insn_address, record_bursts=True), None
+            how = {"record_bursts": True, "record_places": True}
+            return self.core.launch(words, dram, insn_address, **how), None
         except (StreamError, AssertionError) as error:
             return None, error
 

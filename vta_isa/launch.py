@@ -32,7 +32,8 @@ class Places:
     """
 
     causes: NDArray[np.int64]  # (n, causes) cycles; columns are vta_isa.counters.CAUSE_COUNTERS
-    stalled: NDArray[np.int64]  # (n, 3) cycles of its stage with AR, AW, W valid but not ready
+    # (n, 3) cycles of its stage with AR, AW, W valid but not ready; only from the RTL
+    stalled: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ from vta_isa.microarch import (
 from .decode import decode
 from .layout import (
     ADDRESS,
+    AFTER_NEXT,
+    AFTER_PREV,
     ARRIVAL,
     ARRIVED,
     BEATS,
@@ -42,12 +44,15 @@ from .layout import (
     DISPATCHED,
     END,
     FETCH,
+    FETCH_DRAM,
+    FETCH_FULL,
     FETCH_GRANT,
     FLAGS,
     FREE,
     FROM_NEXT,
     FROM_PREV,
     HEAD,
+    HELD,
     IDLE,
     INSN_FIELDS,
     KIND,
@@ -83,6 +88,7 @@ from .layout import (
     SPENT,
     STAGE,
     STAGE_OF,
+    STALLED,
     START,
     STARTED,
     STORE,
@@ -201,6 +207,8 @@ def dispatch(insns: Any, rules: Rules, state: Any) -> bool:
         state[SPENT + WAIT_DRAM] += valid - (last + 1)
         state[SPENT + WAIT_FULL] += cycle - valid
         insns[row + DISPATCH] = cycle
+        insns[row + FETCH_DRAM] = valid - (last + 1)
+        insns[row + FETCH_FULL] = cycle - valid
         state[SENT + stage] = sent + 1
         last = cycle
         number += 1
@@ -303,6 +311,8 @@ def start_cycle(stage: int, row: int, insns: Any, rules: Rules, state: Any) -> i
     state[spent + IDLE] += valid - free
     state[spent + WAIT_PREV] += after_prev - valid
     state[spent + WAIT_NEXT] += start - after_prev
+    insns[row + AFTER_PREV] = after_prev - valid
+    insns[row + AFTER_NEXT] = start - after_prev
     if flags & POP_PREV:
         pop_token(FROM_PREV[stage], start, rules, state)
     if flags & POP_NEXT:
@@ -326,6 +336,7 @@ def finish(stage: int, row: int, insns: Any, rules: Rules, state: Any) -> bool:
     if flags & PUSH_NEXT:
         push_token(TO_NEXT[stage], end, rules, state)
     insns[row + END] = end
+    insns[row + HELD] = end - ready
     state[SPENT + stage * CAUSES + WAIT_FULL] += end - ready
     state[FREE + stage] = end + 1
     state[HEAD + stage] = insns[row + NEXT]
@@ -349,6 +360,7 @@ def finish_load(stage: int, last: int, beats: int, insns: Any, state: Any) -> No
     spent = SPENT + stage * CAUSES
     state[spent + BUSY_LOAD] += busy
     state[spent + WAIT_DRAM] += ready - start + 1 - busy
+    insns[row + STALLED] = ready - start + 1 - busy
     state[READY + stage] = ready
     state[PHASE + stage] = PUSHING
 
@@ -375,6 +387,7 @@ def execute(stage: int, number: int, insns: Any, rules: Rules, state: Any, burst
         busy = STORE_DATA + state[WRITE_BEATS] - beats
         state[spent + BUSY_STORE] += busy
         state[spent + WAIT_DRAM] += ready - start + 1 - busy
+        insns[row + STALLED] = ready - start + 1 - busy
     else:
         cycles = insns[row + CYCLES]
         ready = start + cycles - 1

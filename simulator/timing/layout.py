@@ -15,7 +15,7 @@ STAGES = 4
 FETCH, LOADER, COMPUTE, STORER = range(STAGES)
 
 # Kinds of instruction, by what they keep busy: at once the first five causes of a stage's cycles.
-NOOP, GEMM, ALU, LOAD, STORE = range(5)
+NOOP, GEMM, ALU, LOAD, STORE, KINDS = range(6)
 BUSY_OTHER, BUSY_GEMM, BUSY_ALU, BUSY_LOAD, BUSY_STORE = range(5)
 WAIT_DRAM, WAIT_PREV, WAIT_NEXT, WAIT_FULL, IDLE, CAUSES = range(5, 11)
 
@@ -53,8 +53,12 @@ BUFFERS = 8  # numbers a buffer field can hold
     PADS,                   # entries of zeros to write
     NEXT,                   # next instruction of the same stage; -1 behind the last
     DISPATCH, START, END,   # results: cycles
+    FETCH_DRAM, FETCH_FULL, # cycles that fetch waited for it to arrive, for room in its queue
+    AFTER_PREV, AFTER_NEXT, # cycles that it waited for tokens
+    STALLED,                # cycles of a LOAD or STORE in which no data moved
+    HELD,                   # cycles that it waited for room for its tokens
     INSN_FIELDS,
-) = range(14)
+) = range(20)
 
 # ---- state[FIELD] -------------------------------------------------------------------------------
 (

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vta_isa import microarch
+from vta_isa.counters import CAUSE_COUNTERS
 from vta_isa.enums import AluOp, Buffer, Stage, TokenQueue
 from vta_isa.errors import StreamError
 from vta_isa.insn import INSN_BYTES, INSN_DTYPE
-from vta_isa.launch import Bursts, Launch, Timeline
+from vta_isa.launch import Bursts, Launch, Places, Timeline
 from vta_isa.machine import Machine
 
 from ..checks import check_finish
@@ -48,13 +49,15 @@ def simulate(
     tokens: Sequence[int] = NO_TOKENS,
     compiled: bool | None = None,
     record_bursts: bool = False,
+    record_places: bool = False,
 ) -> Timing:
     """Time one launch of ``(n,) INSN_DTYPE``, whose words lie at ``insn_address`` (bytes) in DRAM.
 
     ``tokens`` are those earlier launches left in the queues. ``compiled`` picks machine code or the
     same source run by CPython (same numbers, some hundred times slower); None compiles unless
-    NUMBA_DISABLE_JIT is set. ``record_bursts`` adds every DRAM burst to the timeline. Raises
-    StreamError without a FINISH at the end, DeadlockError where stages wait for each other.
+    NUMBA_DISABLE_JIT is set. ``record_bursts`` adds every DRAM burst to the timeline,
+    ``record_places`` to which instruction each cycle of each stage belongs. Raises StreamError
+    without a FINISH at the end, DeadlockError where stages wait for each other.
     """
     check_finish(table)
     if not 0 <= insn_address < 1 << machine.axi.addr_bits:
@@ -94,6 +97,7 @@ def simulate(
         start=by_field[:, layout.START].copy(),
         end=by_field[:, layout.END].copy(),
         bursts=_bursts(bursts, state) if record_bursts else None,
+        places=Places(_causes(by_field)) if record_places else None,
     )
     counters = {"cycles": cycles, **_attribution(state, cycles), **_events(len(table), state)}
     pushed, popped = (
@@ -246,6 +250,33 @@ def _attribution(state: NDArray[np.int64], cycles: int) -> dict[str, int]:
     for stage, name in enumerate(_STAGES[1:], start=1):
         counters[f"{name}_idle"] += cycles - int(state[layout.FREE + stage])
     return counters
+
+
+def _causes(insns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The causes of every instruction, as vta_isa.launch.Places has them."""
+    work = insns[:, layout.END] - insns[:, layout.START] + 1
+    work -= insns[:, layout.HELD] + insns[:, layout.STALLED]
+    spent = {
+        layout.WAIT_DRAM: insns[:, layout.STALLED],
+        layout.WAIT_PREV: insns[:, layout.AFTER_PREV],
+        layout.WAIT_NEXT: insns[:, layout.AFTER_NEXT],
+        layout.WAIT_FULL: insns[:, layout.HELD],
+        layout.IDLE: np.zeros_like(work),  # belongs to nobody
+        # What an instruction keeps busy has the number of its kind.
+        **{kind: np.where(insns[:, layout.KIND] == kind, work, 0) for kind in range(layout.KINDS)},
+    }
+    found = {
+        name: np.where(
+            insns[:, layout.STAGE] == _STAGES.index(name.split("_")[0]),
+            sum(spent[cause] for cause in causes),
+            0,
+        )
+        for name, causes in _CAUSES.items()
+    }
+    found["fetch_busy"] = np.ones_like(work)
+    found["fetch_wait_dram"] = insns[:, layout.FETCH_DRAM]
+    found["fetch_wait_queue_full"] = insns[:, layout.FETCH_FULL]
+    return np.stack([found[name] for name in CAUSE_COUNTERS], axis=1)
 
 
 def _events(insns: int, state: NDArray[np.int64]) -> dict[str, int]:

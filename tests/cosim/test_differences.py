@@ -10,9 +10,11 @@ from programs import random_program
 
 from vta import lockstep
 from vta.lockstep import Lockstep
+from vta_isa.counters import CAUSE_COUNTERS
 from vta_isa.enums import Buffer, Stage
 from vta_isa.errors import DeadlockError, StreamError
 from vta_isa.insn import finish, noop, records
+from vta_isa.launch import Places
 
 SEED = 11
 
@@ -98,6 +100,19 @@ def test_the_neighbours_are_shown(compare, program):
 def test_one_field_of_a_read_burst(compare, field):
     run = compare(lambda launch, dram: altered_bursts(launch, field, 2, 1))
     assert run.difference.what.startswith(f"{field} of read burst 2, for ")
+
+
+@pytest.mark.parametrize("column", [1, 8, 17])
+def test_cycles_of_an_instruction_that_count_to_another_cause(compare, column):
+    def change(launch, dram):
+        causes = launch.timeline.places.causes.copy()
+        causes[[4, 6], column] += 1
+        return replace(launch, timeline=replace(launch.timeline, places=Places(causes)))
+
+    run = compare(change)
+    assert run.difference.what == f"cycles that instruction 4 is in {CAUSE_COUNTERS[column]}"
+    assert run.difference.rtl - run.difference.simulator == 1
+    assert run.difference.insn == 4
 
 
 def test_a_write_burst(compare):

@@ -18,12 +18,13 @@ class OtherCore(Simulator):
     def __init__(
         self, machine: Machine, waves: object = None, change: Change = lambda launch, dram: None
     ):
-        super().__init__(machine, record_bursts=True)
+        super().__init__(machine, record_bursts=True, record_places=True)
         self.waves = waves
         self.change = change
 
-    def launch(self, stream, dram, insn_address=0, *, record_bursts=True):
+    def launch(self, stream, dram, insn_address=0, *, record_bursts=True, record_places=True):
         assert record_bursts, "a comparison needs the bursts"
+        assert record_places, "and the places"
         launch = super().launch(stream, dram, insn_address)
         return self.change(launch, dram) or launch
 

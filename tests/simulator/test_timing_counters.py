@@ -24,6 +24,26 @@ def test_every_cycle_of_every_stage_has_one_cause(name: str, seed: int) -> None:
     assert timing.tokens == (0, 0, 0, 0)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cycle_of_an_instruction_has_one_cause(name: str, compiled: bool) -> None:
+    program = random_program(np.random.default_rng(4), machine(name), size=40)
+    timing = simulate(program.table, program.machine, compiled=compiled, record_places=True)
+    timeline, places = timing.timeline, timing.timeline.places
+    assert places is not None
+    assert places.stalled is None
+    assert places.causes.min() >= 0
+    for column, counter in enumerate(counters.CAUSE_COUNTERS):
+        found = places.causes[:, column].sum()
+        assert found == (0 if counter.endswith("idle") else timing.counters[counter]), counter
+    columns = np.array([counter.split("_")[0] for counter in counters.CAUSE_COUNTERS])
+    for stage in Stage:
+        mine = places.causes[timeline.stage == stage]
+        assert not mine[:, (columns != "fetch") & (columns != stage.name.lower())].any()
+    fetched = places.causes[:, columns == "fetch"].sum(axis=1)
+    np.testing.assert_array_equal(fetched, np.diff(timeline.dispatch, prepend=-1))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_events_are_those_of_the_instructions(name: str) -> None:
     program = random_program(np.random.default_rng(5), machine(name), size=60)
