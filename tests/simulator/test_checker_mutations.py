@@ -32,11 +32,15 @@ def from_vector(name):
     return subject(name, table, np.fromfile(folder / "dram.bin", dtype=np.uint8), machine)
 
 
-def from_compiler(name):
-    tiny = load_machine("tiny")
+def from_compiler(name, **extensions):
+    tiny = load_machine("tiny").replace(extensions=extensions)
     stream, *_ = launched_streams(LAYERS[name], tiny, True)
     assert stream.dram is not None
     return subject(name, decode_stream(stream.words, tiny), stream.dram, tiny)
+
+
+def extended(name):
+    return from_compiler(name, gemm_overwrite=True, alu_requantize=True)
 
 
 def from_chance(name, seed):
@@ -49,6 +53,7 @@ def from_chance(name, seed):
 SUBJECTS = {
     **{name: (from_vector, name) for name in ("03_conv3x3_padded", "09_load_edges")},
     **{name: (from_compiler, name) for name in LAYERS},
+    "conv, extended": (extended, "conv"),
     **{
         f"{name}, random": (from_chance, name, 1)
         for name in ("smallest", "short-queues", "extended-tiny")
