@@ -39,6 +39,7 @@ def read_trace(path: Path) -> ReadTrace:
     names: dict[str, dict[int, str]] = defaultdict(dict)
     tracks, open_slices = {}, defaultdict(list)
     ranks = {}
+    events = []
     for number, packet in enumerate(trace.packet):
         cleared = packet.sequence_flags & packet.SEQ_INCREMENTAL_STATE_CLEARED
         assert bool(cleared) == (number == 0)
@@ -56,9 +57,10 @@ def read_trace(path: Path) -> ReadTrace:
             ranks[track.name] = track.sibling_order_rank
             if track.HasField("counter"):
                 read.units[track.name] = track.counter.unit_name
-        if not packet.HasField("track_event"):
-            continue
-        event, at = packet.track_event, packet.timestamp
+        if packet.HasField("track_event"):
+            events.append((packet.timestamp, packet.track_event))
+    # Perfetto puts what happens into the order of time; at one time, that of the file stays.
+    for at, event in sorted(events, key=lambda each: each[0]):
         name = tracks[event.track_uuid]
         if event.type == event.TYPE_COUNTER:
             value = getattr(event, event.WhichOneof("counter_value_field"))

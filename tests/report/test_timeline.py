@@ -134,6 +134,7 @@ def test_gaps_are_waits_that_add_up_to_the_counters(case) -> None:
                 counted[stage, cause.replace("_", " for ")] += causes.get(cause, 0)
     shown = Counter()
     for track in ("load", "compute", "store"):
+        assert all(each.level == 0 for each in trace.slices[track]), "slices inside each other"
         taken = sorted((each.begin, each.end) for each in trace.slices[track])
         assert all(one[1] <= other[0] for one, other in itertools.pairwise(taken)), track
         for each in trace.slices[track]:

@@ -21,7 +21,7 @@ from vta_isa.launch import Bursts, Launch
 from vta_isa.machine import Machine
 
 from .causes import phrase
-from .timeline import Token, TokenFlow, bytes_per_window, depth, waits
+from .timeline import Token, TokenFlow, Wait, bytes_per_window, depth, waits
 
 FETCH = "fetch"
 CATEGORIES = ("layer", "instruction", "wait", "burst")
@@ -124,9 +124,6 @@ class TraceWriter:
         held = {queue: len(left) for queue, left in tokens.left.items()}
         popped, pushed = tokens.launch(table, timeline)
         self._instructions(words, table, machine, launch, popped, pushed)
-        for wait in waits(timeline, popped):
-            if wait.cause != "idle":
-                self._wait(wait.stage.name.lower(), wait.begin, wait.end, wait.cause, wait.insn)
         self._bursts(bursts, table, machine)
         self._bandwidths(bursts, machine, launch.cycles)
         self._fills(launch, popped, pushed, held)
@@ -141,6 +138,10 @@ class TraceWriter:
         pushed: list[dict[TokenQueue, Token]],
     ) -> None:
         timeline, now = launch.timeline, self._now
+        before: dict[int, list[Wait]] = {}
+        for wait in waits(timeline, popped):
+            if wait.cause != "idle":
+                before.setdefault(wait.insn, []).append(wait)
         texts = format_stream(words, machine, comments=False).splitlines()
         names = INSN_DTYPE.names or ()
         columns = (timeline.stage, timeline.dispatch, timeline.start, timeline.end)
@@ -155,6 +156,10 @@ class TraceWriter:
             arguments = {"assembly": text, "insn": insn, "dispatch": dispatch, **fields}
             self._slice_begin(FETCH, now + dispatch, name, "instruction", {"insn": insn})
             self._slice_end(FETCH, now + dispatch + 1)
+            # In the order of time: where one slice ends and the next one begins in the same cycle,
+            # readers take the order of the file.
+            for wait in before.get(insn, ()):
+                self._wait(wait)
             event = self._slice_begin(
                 _STAGES[stage - 1], now + start, name, "instruction", arguments
             )
@@ -162,9 +167,10 @@ class TraceWriter:
             event.terminating_flow_ids.extend(token.number for token in popped[insn].values())
             self._slice_end(_STAGES[stage - 1], now + end + 1)
 
-    def _wait(self, stage: str, begin: int, end: int, cause: str, insn: int) -> None:
-        self._slice_begin(stage, self._now + begin, phrase(cause), "wait", {"insn": insn})
-        self._slice_end(stage, self._now + end)
+    def _wait(self, wait: Wait) -> None:
+        stage, begin = wait.stage.name.lower(), self._now + wait.begin
+        self._slice_begin(stage, begin, phrase(wait.cause), "wait", {"insn": wait.insn})
+        self._slice_end(stage, self._now + wait.end)
 
     def _bursts(self, bursts: Bursts, table: NDArray[np.void], machine: Machine) -> None:
         fields = ("stage", "insn", "address", "beats", "request", "issue", "first", "last")
