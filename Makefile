@@ -3,6 +3,7 @@
 # make test-rtl   the RTL on every machine, in every memory, and how much of it was tested; an hour
 # make coverage   functional coverage of the core, on three small machines; minutes
 # make exact      the simulator against the RTL, to the cycle and to the bit; half an hour
+# make large-report   a report of 5,000 points in Chromium; a minute
 # make docs       builds the documentation site in out/site; warnings and dead links fail
 # make pages      runs the commands of its pages, slow ones too, and writes what they print now
 # make lint types contracts wheel     what CI checks besides the tests
@@ -23,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test test-rtl coverage exact docs pages lint types contracts wheel clean
+.PHONY: run test test-rtl coverage exact large-report docs pages lint types contracts wheel clean
 
 run: $(VENV)/.installed
 	@mkdir -p out
@@ -56,6 +57,10 @@ docs: $(VENV)/.installed-dev
 pages: $(VENV)/.installed-dev
 	$(BIN)/python tests/lib/doc_page.py docs/start.md docs/machine.md \
 		$(wildcard docs/walkthroughs/*.md docs/howto/*.md)
+
+large-report: $(VENV)/.installed-dev
+	tests/browser/install_chromium.sh
+	VTA_REPORT_POINTS=5000 $(BIN)/python -m pytest tests/browser -k thousands -q -s
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check

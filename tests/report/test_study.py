@@ -38,7 +38,7 @@ SPEC = {
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Study:
     folder = tmp_path_factory.mktemp("sweep") / "out"
-    run_sweep(SPEC, folder)
+    run_sweep(SPEC, folder, workers=1)
     return read_study([folder])
 
 
