@@ -55,7 +55,7 @@ docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pages: $(VENV)/.installed-dev
-	$(BIN)/python tests/lib/doc_page.py docs/start.md docs/machine.md \
+	$(BIN)/python tests/lib/doc_page.py README.md docs/start.md docs/machine.md \
 		$(wildcard docs/walkthroughs/*.md docs/howto/*.md)
 
 large-report: $(VENV)/.installed-dev

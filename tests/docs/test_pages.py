@@ -7,8 +7,14 @@ from doc_page import ROOT, Command, PageError, blocks, check_page, commands, run
 
 PAGES = sorted(
     path
-    for pattern in ("start.md", "machine.md", "walkthroughs/*.md", "howto/*.md")
-    for path in ROOT.glob(f"docs/{pattern}")
+    for pattern in (
+        "README.md",
+        "docs/start.md",
+        "docs/machine.md",
+        "docs/walkthroughs/*.md",
+        "docs/howto/*.md",
+    )
+    for path in ROOT.glob(pattern)
 )
 
 
