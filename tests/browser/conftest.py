@@ -4,15 +4,13 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("playwright", reason="needs playwright: pip install -e '.[dev]'")
-pytest.importorskip("plotly", reason="needs plotly: pip install 'vta-sdk[report]'")
-
-from opened_page import OpenedPage
-from playwright.sync_api import Browser, sync_playwright
+if TYPE_CHECKING:
+    from opened_page import OpenedPage
+    from playwright.sync_api import Browser
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -28,7 +26,9 @@ def _executable() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser() -> "Iterator[Browser]":
+    from playwright.sync_api import sync_playwright
+
     executable = _executable()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
@@ -38,12 +38,14 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def open_page(
-    browser: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[..., OpenedPage]]:
+    browser: "Browser", tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[Callable[..., OpenedPage]]":
     """Opens a file; at the end nothing must have gone wrong in any page it opened.
 
     A picture of each is kept where VTA_SCREENSHOTS names a folder.
     """
+    from opened_page import OpenedPage
+
     pages: list[OpenedPage] = []
 
     def opened(path: Path, **options: Any) -> OpenedPage:

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytest.importorskip("playwright", reason="needs playwright: pip install -e '.[dev]'")
+pytest.importorskip("plotly", reason="needs plotly: pip install 'vta-sdk[report]'")
+
 from opened_page import OpenedPage
 
 import vta
