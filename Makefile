@@ -4,6 +4,7 @@
 # make coverage   functional coverage of the core, on three small machines; minutes
 # make exact      the simulator against the RTL, to the cycle and to the bit; half an hour
 # make large-report   a report of 5,000 points in Chromium; a minute
+# make formal     proofs about components of the RTL; several minutes
 # make docs       builds the documentation site in out/site; warnings and dead links fail
 # make pages      runs the commands of its pages, slow ones too, and writes what they print now
 # make lint types contracts wheel     what CI checks besides the tests
@@ -24,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := run
 .DELETE_ON_ERROR:
-.PHONY: run test test-rtl coverage exact large-report docs pages lint types contracts wheel clean
+.PHONY: run test test-rtl coverage exact formal large-report docs pages lint types contracts wheel clean
 
 run: $(VENV)/.installed
 	@mkdir -p out
@@ -49,6 +50,9 @@ coverage: $(VENV)/.installed-dev
 
 exact: $(VENV)/.installed-dev
 	$(BIN)/python tests/cosim/exact.py
+
+formal: $(VENV)/.installed-dev
+	$(BIN)/python tests/formal/prove.py
 
 # Material's notice about its own future would be taken for a warning of the build.
 docs: $(VENV)/.installed-dev
