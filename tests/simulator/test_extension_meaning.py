@@ -167,9 +167,9 @@ def test_requantize_adds_shifts_and_clips(name, engine, shift, low):
 @pytest.mark.parametrize(
     ("uops", "iters", "dst", "bias"),
     [
-        ([(0, 2, 0)], (4, 3), (0, 1), 0),  # its own bias, which the first outer iteration changes
-        ([(0, 1, 0)], (5, 2), (2, 1), 1),  # a bias that an earlier outer iteration wrote
-        ([(3, 3, 0), (3, 9, 0)], (2, 3), (0, 0), 0),  # one entry again and again
+        ([(0, 1, 0)], (3, 8), (0, 1), 0),  # its own bias, which the first outer iteration changes
+        ([(0, 0, 0)], (2, 7), (7, 1), 1),  # a bias that an earlier outer iteration wrote
+        ([(3 + k, 3 + k, 0) for k in range(6)], (2, 3), (0, 0), 0),  # all entries again and again
     ],
 )
 def test_requantize_reads_each_bias_once_before_it_is_used(name, engine, uops, iters, dst, bias):
@@ -202,16 +202,16 @@ def test_indices_past_the_end(name):
     for engine in ("reference", *engines(name)):
         bench = Bench(name, [(0, past, 0), (1, past, 0)])
         for good in (
-            requantize(**clip, iters=(3, 2), dst=(1, 1), bias=None),
-            requantize(**clip, iters=(1, 9), dst=(1, 1), bias=1),
-            requantize(**clip, iters=(9, 1), dst=(0, 1), bias=0),
+            requantize(**clip, iters=(3, 2), dst=(4, 2), bias=None),
+            requantize(**clip, iters=(1, 9), dst=(1, 2), bias=1),
+            requantize(**clip, iters=(9, 1), dst=(2, 1), bias=0),
         ):
             accumulators(machine, engine, bench.image, [*bench.insns, good])
-        bad = requantize(**clip, iters=(2, 1), dst=(0, 0), bias=1)
+        bad = requantize(**clip, iters=(2, 1), dst=(2, 0), bias=1)
         with pytest.raises(StreamError, match=f"src index of uop 0 reaches {depth}, .* ACC has"):
             accumulators(machine, engine, bench.image, [*bench.insns, bad])
-        bad = requantize(**clip, iters=(1, depth), dst=(0, 1), bias=None)
-        with pytest.raises(StreamError, match=f"dst index of uop 1 reaches {depth}"):
+        bad = requantize(**clip, iters=(1, depth // 2 + 1), dst=(0, 2), bias=None)
+        with pytest.raises(StreamError, match=f"dst index of uop 1 reaches {depth + 1}"):
             accumulators(machine, engine, bench.image, [*bench.insns, bad])
 
 
@@ -281,7 +281,7 @@ def test_requantize_reads_the_bias_of_its_first_micro_op(name):
         bench = Bench(name, [(0, src, 0), (1, 20, 0)])
         base = bench.image.reserve(Buffer.OUT, 4)
         last = store(sram_base=0, dram_base=base, x_size=1, pop_prev=True, push_prev=True)
-        insn = requantize(uops=(0, 2), iters=(2, 1), bias=bias, **clip)
+        insn = requantize(uops=(0, 2), iters=(2, 1), dst=(2, 0), bias=bias, **clip)
         table, found = findings(bench, insn, last)
         assert found == codes, (src, bias)
         assert not find_hazards(table, bench.machine, bench.image.dram())
