@@ -66,6 +66,7 @@ class Point:
 
     @property
     def ok(self) -> bool:
+        """Whether there are figures; else ``error`` says why not."""
         return self.status == OK
 
 
