@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,11 @@ from .workloads import (
 )
 
 if TYPE_CHECKING:
+    from compiler import ops
     from compiler.module import Module
-    from compiler.ops import Epilogue, Operator
+    from compiler.ops import ElementwiseTile, Epilogue, Operator, Tile
+
+    Tiling = Tile | ElementwiseTile
 
 Ints = NDArray[np.integer]
 
@@ -186,8 +189,44 @@ def _streams(program: CompiledOperator, layer: Layer) -> str:
     return "".join(format_stream(stream.words, machine) for stream in runtime.streams)
 
 
-def operator(layer: Layer, machine: Machine, vthreads: bool) -> "Operator":
-    """The scheduled operator that computes ``layer``."""
+def operator(
+    layer: Layer, machine: Machine, vthreads: bool, tile: "Tiling | None" = None
+) -> "Operator":
+    """The scheduled operator that computes ``layer``, cut as ``tile`` says, else as ``tiling``."""
+    from compiler import ops
+
+    what = _described(layer, machine)
+    chosen: Any = tile
+    match what:
+        case ops.Conv2d():
+            return ops.conv2d(what, machine, vthreads=vthreads, tile=chosen)
+        case ops.Dense():
+            return ops.dense(what, machine, vthreads=vthreads, tile=chosen)
+        case ops.Elementwise():
+            return ops.elementwise(what, machine, vthreads=vthreads, tile=chosen)
+
+
+def tiling(
+    layer: Layer, machine: Machine, vthreads: bool, candidates: int | None = None
+) -> "Tiling":
+    """How ``layer`` is cut: the one choice that depends on the timing of the machine's memory.
+
+    ``candidates`` bounds how many tiles of a product or convolution are looked at closely.
+    """
+    from compiler import ops
+
+    what = _described(layer, machine)
+    match what:
+        case ops.Conv2d():
+            return ops.tile_conv2d(what, machine, vthreads=vthreads, candidates=candidates)
+        case ops.Dense():
+            return ops.tile_dense(what, machine, vthreads=vthreads, candidates=candidates)
+        case ops.Elementwise():
+            return ops.tile_elementwise(what, machine, vthreads=vthreads)
+
+
+def _described(layer: Layer, machine: Machine) -> "ops.Conv2d | ops.Dense | ops.Elementwise":
+    """``layer`` in the words of the compiler."""
     from compiler import ops
 
     def epilogue(concrete: Conv2d | Dense) -> "Epilogue":
@@ -196,7 +235,7 @@ def operator(layer: Layer, machine: Machine, vthreads: bool) -> "Operator":
 
     match layer:
         case Conv2d():
-            convolution = ops.Conv2d(
+            return ops.Conv2d(
                 batch=layer.batch,
                 height=layer.height,
                 width=layer.width,
@@ -207,10 +246,8 @@ def operator(layer: Layer, machine: Machine, vthreads: bool) -> "Operator":
                 padding=(layer.padding, layer.padding),
                 epilogue=epilogue(layer),
             )
-            return ops.conv2d(convolution, machine, vthreads=vthreads)
         case Dense():
-            product = ops.Dense(m=layer.m, n=layer.n, k=layer.k, epilogue=epilogue(layer))
-            return ops.dense(product, machine, vthreads=vthreads)
+            return ops.Dense(m=layer.m, n=layer.n, k=layer.k, epilogue=epilogue(layer))
         case Add():
             add, after = True, ops.Epilogue()
         case Relu():
@@ -221,4 +258,4 @@ def operator(layer: Layer, machine: Machine, vthreads: bool) -> "Operator":
             add, after = False, ops.Epilogue(shift=amount)
         case Clip():
             add, after = False, ops.Epilogue(clip=(layer.low, layer.high))
-    return ops.elementwise(ops.Elementwise(layer.length, add, after), machine, vthreads=vthreads)
+    return ops.Elementwise(layer.length, add, after)

@@ -48,24 +48,36 @@ class Conv2d:
         return rows, columns
 
 
-def conv2d(conv: Conv2d, machine: Machine, *, vthreads: bool = True) -> Operator:
+def conv2d(
+    conv: Conv2d, machine: Machine, *, vthreads: bool = True, tile: Tile | None = None
+) -> Operator:
     """The operator for ``conv``; arguments ``data``, ``weights`` and, with a bias, ``bias``.
 
     ``data`` (batch, in_channels, height, width), ``weights`` (out_channels, in_channels, kernel
     rows, kernel columns) and the result (batch, out_channels, rows, columns) hold the machine's
-    inp, wgt and out type, ``bias`` (out_channels,) its acc type.
+    inp, wgt and out type, ``bias`` (out_channels,) its acc type. ``tile`` is that of
+    ``tile_conv2d`` unless given.
 
     Raises ``WorkloadError`` where no output point remains or no tile fits.
     """
+    if tile is None:
+        tile = tile_conv2d(conv, machine, vthreads=vthreads)
+    return _build(conv, machine, _product(conv, machine), tile)
+
+
+def tile_conv2d(
+    conv: Conv2d, machine: Machine, *, vthreads: bool = True, candidates: int | None = None
+) -> Tile:
+    """How ``conv`` is cut on ``machine``; ``candidates`` and errors as in ``choose_tile``."""
     rows, columns = conv.out_size
     if rows < 1 or columns < 1:
         raise WorkloadError(
             f"conv2d: kernel {conv.kernel} is larger than the padded input "
             f"({conv.height + 2 * conv.padding[0]}, {conv.width + 2 * conv.padding[1]})"
         )
+    threads = 2 if vthreads else 1
     product = _product(conv, machine)
-    tile = choose_tile(product, conv.epilogue, machine, threads=2 if vthreads else 1)
-    return _build(conv, machine, product, tile)
+    return choose_tile(product, conv.epilogue, machine, threads=threads, candidates=candidates)
 
 
 def _gathers_rows(conv: Conv2d) -> bool:
@@ -73,15 +85,24 @@ def _gathers_rows(conv: Conv2d) -> bool:
     return conv.kernel[0] == 1 and conv.stride[0] > 1 and conv.padding == (0, 0)
 
 
+@dataclass(frozen=True)
+class _InputBox:
+    """(rows, columns) of the input under a tile of the output; equal for equal convolutions."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    gathers: bool
+
+    def __call__(self, sizes: tuple[int, ...]) -> tuple[int, int]:
+        rows, columns = (
+            (size - 1) * stride + kernel
+            for size, stride, kernel in zip(sizes, self.stride, self.kernel, strict=True)
+        )
+        return (sizes[0] if self.gathers else rows), columns
+
+
 def _product(conv: Conv2d, machine: Machine) -> Product:
     gathers = _gathers_rows(conv)
-
-    def inp_box(sizes: tuple[int, ...]) -> tuple[int, int]:
-        spans = [
-            (size - 1) * stride + kernel
-            for size, stride, kernel in zip(sizes, conv.stride, conv.kernel, strict=True)
-        ]
-        return (sizes[0] if gathers else spans[0]), spans[1]
 
     rows, columns = conv.out_size
     return Product(
@@ -93,7 +114,7 @@ def _product(conv: Conv2d, machine: Machine) -> Product:
         ),
         ci=ceil_div(conv.in_channels, machine.gemm.block_in),
         taps=conv.kernel[0] * conv.kernel[1],
-        inp_box=inp_box,
+        inp_box=_InputBox(conv.kernel, conv.stride, gathers),
         load_per_channel=True,
     )
 

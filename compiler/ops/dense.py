@@ -28,13 +28,30 @@ class Dense:
     epilogue: Epilogue = field(default_factory=Epilogue)
 
 
-def dense(layer: Dense, machine: Machine, *, vthreads: bool = True) -> Operator:
+def dense(
+    layer: Dense, machine: Machine, *, vthreads: bool = True, tile: Tile | None = None
+) -> Operator:
     """The operator for ``layer``; arguments ``data`` (m, k), ``weights`` (n, k) and, with a bias,
-    ``bias`` (n,); the result is (m, n).
+    ``bias`` (n,); the result is (m, n). ``tile`` is that of ``tile_dense`` unless given.
 
     Raises ``WorkloadError`` where no tile fits.
     """
-    product = Product(
+    if tile is None:
+        tile = tile_dense(layer, machine, vthreads=vthreads)
+    return _build(layer, machine, _product(layer, machine), tile)
+
+
+def tile_dense(
+    layer: Dense, machine: Machine, *, vthreads: bool = True, candidates: int | None = None
+) -> Tile:
+    """How ``layer`` is cut on ``machine``; ``candidates`` and errors as in ``choose_tile``."""
+    threads = 2 if vthreads else 1
+    product = _product(layer, machine)
+    return choose_tile(product, layer.epilogue, machine, threads=threads, candidates=candidates)
+
+
+def _product(layer: Dense, machine: Machine) -> Product:
+    return Product(
         name="dense",
         out=(
             Axis("co", ceil_div(layer.n, machine.gemm.block_out)),
@@ -42,11 +59,13 @@ def dense(layer: Dense, machine: Machine, *, vthreads: bool = True) -> Operator:
         ),
         ci=ceil_div(layer.k, machine.gemm.block_in),
         taps=1,
-        inp_box=lambda sizes: (sizes[0], 1),
+        inp_box=_input_rows,
         load_per_channel=False,
     )
-    tile = choose_tile(product, layer.epilogue, machine, threads=2 if vthreads else 1)
-    return _build(layer, machine, product, tile)
+
+
+def _input_rows(sizes: tuple[int, ...]) -> tuple[int, int]:
+    return sizes[0], 1
 
 
 def _build(layer: Dense, machine: Machine, product: Product, tile: Tile) -> Operator:

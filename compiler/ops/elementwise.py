@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,24 @@ class Elementwise:
     epilogue: Epilogue = field(default_factory=Epilogue)
 
 
-def elementwise(layer: Elementwise, machine: Machine, *, vthreads: bool = True) -> Operator:
+class ElementwiseTile(NamedTuple):
+    """``entries`` of one tile, tiles per thread and threads."""
+
+    entries: int
+    rounds: int
+    threads: int
+
+
+def elementwise(
+    layer: Elementwise,
+    machine: Machine,
+    *,
+    vthreads: bool = True,
+    tile: ElementwiseTile | None = None,
+) -> Operator:
     """The operator for ``layer``; arguments ``a`` and, for an addition, ``b``, (length,) of the
-    acc type; the result is (length,) of the out type.
+    acc type; the result is (length,) of the out type. ``tile`` is that of ``tile_elementwise``
+    unless given.
 
     Raises ``WorkloadError`` where the accumulator memory cannot hold one entry of each operand.
     """
@@ -40,12 +56,13 @@ def elementwise(layer: Elementwise, machine: Machine, *, vthreads: bool = True) 
         raise WorkloadError("elementwise: a bias needs channels; add a second operand instead")
     operands = ("a", "b") if layer.add else ("a",)
     per_entry = machine.gemm.batch * machine.gemm.block_out
-    entries = ceil_div(layer.length, per_entry)
-    tile, rounds, threads = _choose_tile(layer, machine, entries, len(operands), vthreads)
+    if tile is None:
+        tile = tile_elementwise(layer, machine, vthreads=vthreads)
+    size, rounds, threads = tile
     count = rounds * threads
 
     acc, out_type = machine.dtype(Buffer.ACC).name, machine.dtype(Buffer.OUT).name
-    shape = (count * tile, machine.gemm.batch, machine.gemm.block_out)
+    shape = (count * size, machine.gemm.batch, machine.gemm.block_out)
     axes = ("e", "b", "o")
     a, *rest = (te.placeholder(shape, acc, name) for name in operands)
     last, stages = a, list[EpilogueStage]()
@@ -64,7 +81,7 @@ def elementwise(layer: Elementwise, machine: Machine, *, vthreads: bool = True) 
     s = create_schedule(out)
     reader = "sum" if rest else stages[0].name if stages else "out"
     cached = [s.cache_read(name, Scope.ACC, [reader]) for name in operands]
-    at, _ = s.split("out", "e", factor=tile)
+    at, _ = s.split("out", "e", factor=size)
     if threads > 1:
         thread, at = s.split("out", at, nparts=threads)
         s.vthread("out", thread)
@@ -78,20 +95,22 @@ def elementwise(layer: Elementwise, machine: Machine, *, vthreads: bool = True) 
         s.compute_at(name, "out", at)
 
     def pack(arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        missing = count * tile * per_entry - layer.length
+        missing = count * size * per_entry - layer.length
         return {name: np.pad(arrays[name], (0, missing)).reshape(shape) for name in operands}
 
     def unpack(packed: NDArray[np.generic]) -> NDArray[np.generic]:
         return packed.reshape(-1)[: layer.length].copy()
 
     over = f"; {threads} virtual threads over e" if threads > 1 else ""
-    return Operator("elementwise", s, out, pack, unpack, shape, out_type, f"e {tile}{over}")
+    return Operator("elementwise", s, out, pack, unpack, shape, out_type, f"e {size}{over}")
 
 
-def _choose_tile(
-    layer: Elementwise, machine: Machine, entries: int, operands: int, vthreads: bool
-) -> tuple[int, int, int]:
-    """Entries per tile, tiles per thread and threads of the cheapest way that fits."""
+def tile_elementwise(
+    layer: Elementwise, machine: Machine, *, vthreads: bool = True
+) -> ElementwiseTile:
+    """The cheapest tile that fits; errors as in ``elementwise``."""
+    entries = ceil_div(layer.length, machine.gemm.batch * machine.gemm.block_out)
+    operands = 2 if layer.add else 1
     costs = Costs(machine)
     fused = layer.epilogue.fused(machine, added=layer.add) is not None
     room = costs.depth[Buffer.ACC] // operands
@@ -130,4 +149,4 @@ def _choose_tile(
             f"{machine.depth(Buffer.ACC)} entries; enlarge sram.acc"
         )
     _, threads, rounds, tile = min(choices)
-    return tile, rounds, threads
+    return ElementwiseTile(tile, rounds, threads)

@@ -10,9 +10,11 @@ ALU operation. Durations are the closed forms of ``vta_isa.microarch``. What the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from vta_isa import AluOp, Buffer, Machine, microarch
+from vta_isa.sections import Memory
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -20,15 +22,19 @@ def ceil_div(a: int, b: int) -> int:
 
 
 class Costs:
-    """Closed forms of one machine, its numbers looked up once: a chooser asks very often."""
+    """Closed forms of one machine, its numbers looked up once: a chooser asks very often.
 
-    def __init__(self, machine: Machine):
+    Without ``latency`` memory answers at once: ``TileWork.at`` adds what it takes.
+    """
+
+    def __init__(self, machine: Machine, *, latency: bool = True):
         self.depth = {buffer: machine.depth(buffer) for buffer in Buffer}
         self._bus_bytes = machine.bus_bytes
         self._entry_bytes = {buffer: machine.entry_bytes(buffer) for buffer in Buffer}
-        before = microarch.LOAD_REQUEST + microarch.GRANT_TO_ADDRESS + machine.memory.read_latency
-        self._load = before + microarch.LOAD_WRITE
-        tail = machine.memory.write_latency + microarch.STORE_RESPONSE
+        memory = machine.memory
+        before = microarch.LOAD_REQUEST + microarch.GRANT_TO_ADDRESS
+        self._load = before + microarch.LOAD_WRITE + (memory.read_latency if latency else 0)
+        tail = microarch.STORE_RESPONSE + (memory.write_latency if latency else 0)
         self._store = microarch.STORE_DATA + tail
         self._gemm = microarch.gemm_depth(machine)
         self.overwrites = machine.extensions.gemm_overwrite
@@ -64,6 +70,18 @@ class Costs:
         return iterations + biases + self._requantize
 
 
+class Reads(NamedTuple):
+    """LOADs, one after the other, in the parts of a ``TileWork`` of the same names."""
+
+    load: int = 0
+    epilogue: int = 0
+    setup: int = 0
+    kernels: int = 0
+
+
+_NO_READS = Reads()
+
+
 @dataclass(frozen=True)
 class TileWork:
     """Cycles of the pieces of one program, all tiles alike.
@@ -85,15 +103,29 @@ class TileWork:
     threads: int
     setup: int
     kernels: int
+    reads: Reads = _NO_READS
+
+    def at(self, memory: Memory) -> TileWork:
+        """The same work, reckoned without latency, with a memory that has this one."""
+        read, reads = memory.read_latency, self.reads
+        return replace(
+            self,
+            load=self.load + read * reads.load,
+            epilogue=self.epilogue + read * reads.epilogue,
+            store=self.store + memory.write_latency,
+            setup=self.setup + read * reads.setup,
+            kernels=self.kernels + read * reads.kernels,
+        )
 
     @property
     def lower_bound(self) -> int:
         """No schedule of this work is faster: the busiest stage, plus filling and draining."""
         tiles = self.rounds * self.threads
         compute = tiles * (self.steps * self.product + self.reset + self.epilogue)
-        compute += self.setup + self.threads * self.kernels
+        compute += self.threads * self.kernels
         load = tiles * self.steps * self.load
-        return max(self.load + compute + self.store, load + self.product + self.store)
+        first = max(self.load, self.setup)  # the bias comes while the first tile does
+        return max(first + compute + self.store, load + self.product + self.store)
 
     def makespan(self) -> int:
         """Cycles from the first load to the last store."""

@@ -9,14 +9,18 @@ scratchpads, ``threads`` times over; of those that fit, the one with the smalles
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product as combinations
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vta_isa import Buffer, Machine, WorkloadError
+from vta_isa.sections import Memory
 
 from .epilogue import Epilogue
-from .pipeline_cost import Costs, TileWork, ceil_div
+from .pipeline_cost import Costs, Reads, TileWork, ceil_div
 
 
 @dataclass(frozen=True)
@@ -82,35 +86,117 @@ class Tile:
         return ceil_div(axis.extent, self.out[axis.name]) * self.out[axis.name]
 
 
-def choose_tile(product: Product, epilogue: Epilogue, machine: Machine, *, threads: int) -> Tile:
+def choose_tile(
+    product: Product,
+    epilogue: Epilogue,
+    machine: Machine,
+    *,
+    threads: int,
+    candidates: int | None = None,
+) -> Tile:
     """The cheapest tile that fits, over at most ``threads`` virtual threads.
 
-    Raises ``WorkloadError`` with the smallest tile's needs where none fits.
+    ``candidates`` bounds how many tiles have their makespan worked out, those with the least lower
+    bounds; by default all that could win. Raises ``WorkloadError`` with the smallest tile's needs
+    where none fits.
     """
-    candidates = sorted(
-        (
-            (work.lower_bound, number, work, tile)
-            for number, (work, tile) in enumerate(_candidates(product, epilogue, machine, threads))
-        ),
-        key=lambda c: c[:2],
-    )
+    space = _space(product, epilogue, machine, threads)
+    bounds = space.lower_bounds(machine.memory)
+    order = np.argsort(bounds, kind="stable")[:candidates]
     best: Tile | None = None
-    for bound, _, work, tile in candidates:
+    for number, bound in zip(order.tolist(), bounds[order].tolist(), strict=True):
         if best is not None and bound >= best.cycles:
             break  # sorted: nothing after this one can win
-        cycles = work.makespan()
+        cycles = space.work(number).at(machine.memory).makespan()
         if best is None or cycles < best.cycles:
-            best = replace(tile, cycles=cycles)
+            best = replace(space.tile(number), cycles=cycles)
     if best is None:
         raise WorkloadError(_why_nothing_fits(product, epilogue, machine))
     return best
 
 
+class _Space:
+    """Every tile that fits, as columns of numbers: machines whose memories differ in latency share
+    them, and a bound is worked out for all of them at a time."""
+
+    def __init__(self, product: Product, rows: list[_Candidate]):
+        self._product = product
+        self._columns = np.array(rows, np.int64).reshape(len(rows), _COLUMNS).T
+
+    def lower_bounds(self, memory: Memory) -> NDArray[np.int64]:
+        """``TileWork.lower_bound`` of each tile, (n,)."""
+        work = dict(zip(_WORK_FIELDS, self._columns, strict=False))
+        reads = Reads(*self._columns[len(_WORK_FIELDS) : len(_WORK_FIELDS) + len(Reads._fields)])
+        for name in Reads._fields:
+            work[name] = work[name] + memory.read_latency * getattr(reads, name)
+        store = work["store"] + memory.write_latency
+        tiles = work["rounds"] * work["threads"]
+        each = work["steps"] * work["product"] + work["reset"] + work["epilogue"]
+        compute = tiles * each + work["threads"] * work["kernels"]
+        load = tiles * work["steps"] * work["load"]
+        first = np.maximum(work["load"], work["setup"])
+        bounds: NDArray[np.int64] = store + np.maximum(first + compute, load + work["product"])
+        return bounds
+
+    def work(self, number: int) -> TileWork:
+        """What a tile costs, latency not counted."""
+        row = self._columns[:, number].tolist()
+        end = len(_WORK_FIELDS) + len(Reads._fields)
+        reads = Reads(*row[len(_WORK_FIELDS) : end])
+        return TileWork(**dict(zip(_WORK_FIELDS, row, strict=False)), reads=reads)
+
+    def tile(self, number: int) -> Tile:
+        """The tile itself."""
+        row = self._columns[:, number].tolist()
+        ci, axis, stays, *sizes = row[len(_WORK_FIELDS) + len(Reads._fields) :]
+        names = [each.name for each in self._product.out]
+        return Tile(
+            out=dict(zip(names, sizes, strict=False)),
+            ci=ci,
+            threads=row[_WORK_FIELDS.index("threads")],
+            thread_axis=names[axis] if axis >= 0 else None,
+            bias_stays=bool(stays),
+        )
+
+
+_WORK_FIELDS = tuple(field.name for field in fields(TileWork) if field.name != "reads")
+_MOST_AXES = 3
+# The work, its reads, ci, thread axis (-1: none), whether the bias stays, sizes.
+_COLUMNS = len(_WORK_FIELDS) + len(Reads._fields) + 3 + _MOST_AXES
+_Candidate = tuple[int, ...]
+
+_MOST_SPACES = 64  # kept; one of ResNet-18 takes up to a megabyte
+_SPACES: dict[tuple[Product, Epilogue, str, int], _Space] = {}
+
+
+def _space(product: Product, epilogue: Epilogue, machine: Machine, threads: int) -> _Space:
+    """The candidates, from memory where the same were asked for before."""
+    key = (product, epilogue, machine.hash, threads)
+    space = _SPACES.pop(key, None)
+    if space is None:
+        space = _Space(
+            product, [_row(*each) for each in _candidates(product, epilogue, machine, threads)]
+        )
+        if len(_SPACES) >= _MOST_SPACES:
+            del _SPACES[next(iter(_SPACES))]
+    _SPACES[key] = space  # now the youngest
+    return space
+
+
+def _row(work: TileWork, tile: Tile) -> _Candidate:
+    names = list(tile.out)
+    axis = names.index(tile.thread_axis) if tile.thread_axis is not None else -1
+    sizes = [*tile.out.values(), 0, 0][:_MOST_AXES]
+    fixed = [getattr(work, name) for name in _WORK_FIELDS]
+    return (*fixed, *work.reads, tile.ci, axis, int(tile.bias_stays), *sizes)
+
+
 def _candidates(
     product: Product, epilogue: Epilogue, machine: Machine, threads: int
 ) -> Iterator[tuple[TileWork, Tile]]:
+    """Every tile that fits, with what it costs where memory answers at once."""
     co, *spatial = product.out
-    costs = Costs(machine)
+    costs = Costs(machine, latency=False)
     fused = epilogue.fused(machine, added=epilogue.bias) is not None
     # Each thread has a token of its own on the way between two stages: without room for all of
     # them, the stages wait for each other.
@@ -195,7 +281,7 @@ def _work(
     if not fused:
         alu = epilogue.immediates * costs.alu(entries, use_imm=True)
         alu += epilogue.bias * costs.alu(entries, use_imm=False)
-    setup = 0
+    setup = epilogue_reads = setup_reads = 0
     # Micro-op kernels of a thread: reset, product, the epilogue's immediates (which share one),
     # and the bias of each block of output channels it meets. A first product that overwrites needs
     # no reset, but is two kernels.
@@ -211,6 +297,7 @@ def _work(
         uops += [1] * (blocks // tile.threads if shared else blocks)
         bias = costs.load(Buffer.ACC, product.out[0].extent if tile.bias_stays else co)
         setup, alu = (bias, alu) if tile.bias_stays else (0, alu + bias)
+        setup_reads, epilogue_reads = (1, 0) if tile.bias_stays else (0, 1)
     return TileWork(
         load=load + costs.load(Buffer.WGT, co * ci * product.taps),
         product=costs.gemm(entries * ci * product.taps),
@@ -222,6 +309,12 @@ def _work(
         threads=tile.threads,
         setup=setup,
         kernels=sum(costs.load(Buffer.UOP, count) for count in uops),
+        reads=Reads(
+            load=(ci if product.load_per_channel else 1) + 1,
+            epilogue=epilogue_reads,
+            setup=setup_reads,
+            kernels=len(uops),
+        ),
     )
 
 

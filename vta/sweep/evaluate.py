@@ -9,13 +9,14 @@ free of races and deadlocks, gives the same outputs under every timing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from compiler.ops import ElementwiseTile
 from simulator.timing import simulate
 from simulator.timing.simulation import NO_TOKENS
 from vta_isa.counters import COUNTERS
@@ -27,7 +28,7 @@ from vta_runtime import Runtime, SimulatorDevice
 
 from ..bounds import bound
 from ..checked_device import checked
-from ..compile import compile_operator, operator
+from ..compile import compile_operator, operator, tiling
 from ..figures import Figures, measured, summed
 from ..job import check_output
 from ..reference_ops import reference
@@ -118,10 +119,14 @@ def _layer(
 
 
 def _program(layer: Layer, machine: Machine, options: Mapping[str, Any]) -> _Program:
-    mapped = operator(layer, machine, options["vthreads"])
-    key = (layer.model_copy(update={"count": 1}), machine.hash, options["vthreads"], mapped.plan)
+    vthreads = options["vthreads"]
+    tile = tiling(layer, machine, vthreads, options["tile_candidates"])
+    # The cycles that a tile is expected to take depend on the memory, the stream does not.
+    cut = repr(tile if isinstance(tile, ElementwiseTile) else replace(tile, cycles=0))
+    key = (layer.model_copy(update={"count": 1}), machine.hash, vthreads, cut)
 
     def compiled() -> _Program:
+        mapped = operator(layer, machine, vthreads, tile)
         arrays = make_arrays(layer, machine)
         runtime = Runtime(checked(SimulatorDevice(machine, timing=False)), keep_streams=True)
         output = compile_operator(mapped, machine).run_on(runtime, arrays)
