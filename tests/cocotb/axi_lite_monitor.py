@@ -36,18 +36,23 @@ class LiteMonitor:
         """A coroutine to be started and left alone."""
         while True:
             await RisingEdge(self.clk)
-            if int(self.reset.value) == self.in_reset:
-                resets = self.resets
-                self._clear()
-                self.resets = resets + 1
-                for channel in "br" if resets else "":  # registers need an edge
-                    valid = self._get(f"{channel}valid")
-                    assert not valid, f"A3.1.2: {channel.upper()}VALID is high in reset"
-                continue
-            self._answer("b", ("aw", "w"))  # before requests: those of this cycle are too late
-            self._answer("r", ("ar",))
-            for channel in self.owed:
-                self.owed[channel] += self._moves(channel)
+            self.step()
+
+    def step(self) -> None:
+        """Look at the cycle that has just ended."""
+        if int(self.reset.value) == self.in_reset:
+            resets = self.resets
+            self._clear()
+            self.resets = resets + 1
+            for channel in "br" if resets else "":  # registers need an edge
+                valid = self._get(f"{channel}valid")
+                assert not valid, f"A3.1.2: {channel.upper()}VALID is high in reset"
+            return
+        self.resets = 0
+        self._answer("b", ("aw", "w"))  # before requests: those of this cycle are too late
+        self._answer("r", ("ar",))
+        for channel in self.owed:
+            self.owed[channel] += self._moves(channel)
 
     def _answer(self, channel: str, to: tuple[str, ...]) -> None:
         if self._get(f"{channel}valid"):

@@ -51,20 +51,25 @@ class Monitor:
         """A coroutine to be started and left alone."""
         while True:
             await RisingEdge(self.clk)
-            if int(self.reset.value) == self.in_reset:
-                resets = self.resets
-                self._clear()
-                self.resets = resets + 1
-                if resets:  # registers need an edge
-                    self._silent()
-                continue
-            if self.has_writes:
-                self._data()  # before addresses: data of the same cycle comes before its address
-                self._address("aw")
-                self._response()
-            if self.has_reads:
-                self._read_data()
-                self._address("ar")
+            self.step()
+
+    def step(self) -> None:
+        """Look at the cycle that has just ended."""
+        if int(self.reset.value) == self.in_reset:
+            resets = self.resets
+            self._clear()
+            self.resets = resets + 1
+            if resets:  # registers need an edge
+                self._silent()
+            return
+        self.resets = 0
+        if self.has_writes:
+            self._data()  # before addresses: data of the same cycle comes before its address
+            self._address("aw")
+            self._response()
+        if self.has_reads:
+            self._read_data()
+            self._address("ar")
 
     def _silent(self) -> None:
         here = (("ar",) if self.has_reads else ()) + (("aw", "w") if self.has_writes else ())

@@ -8,7 +8,6 @@ was any.
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ sys.path.insert(0, str(TESTS / "lib"))
 
 import machines  # noqa: E402
 import rtl_machines  # noqa: E402
+import vector_files  # noqa: E402
 from programs import random_program  # noqa: E402
 
 from vta.compile import launched_streams  # noqa: E402
@@ -78,18 +78,16 @@ class Row:
 
 def vectors(names: list[str]) -> Iterator[Row]:
     """The conformance streams, on the machines they were made for."""
-    for folder in sorted((TESTS / "vectors").iterdir()):
-        machine = load_machine(json.loads((folder / "meta.json").read_text())["config"])
-        before, after = (
-            np.fromfile(folder / name, dtype=np.uint8) for name in ("dram.bin", "dram_out.bin")
-        )
+    for name in vector_files.NAMES:
+        found = vector_files.vector(name)
+        program = found.program
         for memory in MEMORIES:
-            row = Row("vectors", folder.name[:16], memory)
-            pair = Lockstep(with_memory(machine, memory, seed=1))
-            run = pair.launch((folder / "insn.bin").read_bytes(), before)
-            row.add(run, folder.name)
-            if (run.images[1] != after).any():
-                row.wrong, row.first = 1, f"{folder.name}: DRAM is not that of dram_out.bin"
+            row = Row("vectors", name[:16], memory)
+            pair = Lockstep(with_memory(program.machine, memory, seed=1))
+            run = pair.launch(program.stream, program.dram)
+            row.add(run, name)
+            if (run.images[1] != found.after).any():
+                row.wrong, row.first = 1, f"{name}: DRAM is not that of dram_out.bin"
             yield row
 
 

@@ -3,25 +3,20 @@
 Not collected by default: ``pytest tests/hw/every_machine.py``, a part of it with ``-k int4``.
 """
 
-import json
-from pathlib import Path
-
 import machines
 import numpy as np
 import pytest
-from programs import Program, random_program
+import vector_files
+from programs import random_program
 from rtl_checks import check, check_results, needs_compiler
 from rtl_machines import random_machine
 from situations import situation_program
 
 from vta_hw.verilated import VerilatedCore, run_rtl
-from vta_isa.encoding import decode_stream
-from vta_isa.machine import load_machine
 
 pytestmark = needs_compiler
 
 FILLED = 8  # command and token queues up to this are filled in no time
-VECTORS = sorted((Path(__file__).parents[1] / "vectors").iterdir())
 
 
 def short(name):
@@ -60,11 +55,9 @@ def test_situations(name):
         check_results(VerilatedCore(machine), program, pressure=number + 1)
 
 
-@pytest.mark.parametrize("folder", VECTORS, ids=lambda folder: folder.name)
-def test_vectors(folder):
-    machine = load_machine(json.loads((folder / "meta.json").read_text())["config"])
-    stream = np.frombuffer((folder / "insn.bin").read_bytes(), dtype="<u8").reshape(-1, 2)
-    before = np.fromfile(folder / "dram.bin", dtype=np.uint8)
-    check(VerilatedCore(machine), Program(stream, before, machine, decode_stream(stream, machine)))
-    dram, _ = run_rtl(stream, before, machine)
-    np.testing.assert_array_equal(dram, np.fromfile(folder / "dram_out.bin", dtype=np.uint8))
+@pytest.mark.parametrize("name", vector_files.NAMES)
+def test_vectors(name):
+    program, after = vector_files.vector(name).program, vector_files.vector(name).after
+    check(VerilatedCore(program.machine), program)
+    dram, _ = run_rtl(program.stream, program.dram, program.machine)
+    np.testing.assert_array_equal(dram, after)

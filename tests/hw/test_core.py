@@ -3,26 +3,22 @@
 These machines are compiled in every test run; every_machine.py has the others.
 """
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from programs import Program, random_program
+import vector_files
+from programs import random_program
 from rtl_checks import check, check_results, needs_compiler
 from rtl_machines import machine
+from vector_files import machine_of_vector, vector
 
 from vta_hw.verilated import VerilatedCore, run_rtl
 from vta_isa.counters import CAUSE_COUNTERS
-from vta_isa.encoding import decode_stream, encode_stream
+from vta_isa.encoding import encode_stream
 from vta_isa.enums import Buffer, Stage
 from vta_isa.errors import DeadlockError, StreamError
 from vta_isa.insn import finish, load, noop, records, store
-from vta_isa.machine import load_machine
 
 pytestmark = needs_compiler
-
-VECTORS = sorted((Path(__file__).parents[1] / "vectors").iterdir())
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -41,33 +37,22 @@ def test_random_programs_on_the_default_machine(seed):
     check(VerilatedCore(machine("default")), program, 16 * int(rng.integers(64)))
 
 
-def vector(folder):
-    """The program of a vector, the image it leaves, the machine it was made for."""
-    wanted = load_machine(json.loads((folder / "meta.json").read_text())["config"])
-    stream = np.frombuffer((folder / "insn.bin").read_bytes(), dtype="<u8").reshape(-1, 2)
-    before, after = (
-        np.fromfile(folder / name, dtype=np.uint8) for name in ("dram.bin", "dram_out.bin")
-    )
-    return Program(stream, before, wanted, decode_stream(stream, wanted)), after
-
-
-def of_the_default_machine(folder):
-    return vector(folder)[0].machine.hash == machine("default").hash
+OF_THE_DEFAULT_MACHINE = [
+    name for name in vector_files.NAMES if machine_of_vector(name).hash == machine("default").hash
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "folder", [f for f in VECTORS if of_the_default_machine(f)], ids=lambda folder: folder.name
-)
-def test_vectors(folder):
-    program, after = vector(folder)
+@pytest.mark.parametrize("name", OF_THE_DEFAULT_MACHINE)
+def test_vectors(name):
+    program, after = vector(name).program, vector(name).after
     check(VerilatedCore(program.machine), program)
     dram, _ = run_rtl(program.stream, program.dram, program.machine)
     np.testing.assert_array_equal(dram, after)
 
 
 def test_most_vectors_are_for_the_default_machine():
-    assert sum(map(of_the_default_machine, VECTORS)) == 9
+    assert len(OF_THE_DEFAULT_MACHINE) == 9
 
 
 @pytest.mark.parametrize("jitter", range(6))
