@@ -17,27 +17,35 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
     as UTF-8. A symbolic link is followed; something that is not a plain file (``/dev/null``, a
     pipe) is written to directly, for it must not be replaced.
     """
-    with whole_file(path) as file:
-        file.write(data.encode() if isinstance(data, str) else data)
+    target = Path(os.path.realpath(path))
+    content = data.encode() if isinstance(data, str) else data
+    if target.exists() and not target.is_file():
+        target.write_bytes(content)
+        return
+    with _temporary(target) as temporary, _named(path, target):
+        _create(temporary)
+        temporary.write_bytes(content)
+        _take_name(temporary, target)
 
 
 @contextlib.contextmanager
 def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     """``write_whole`` for data that come piece by piece: what the block writes becomes ``path``.
 
-    If the block raises, ``path`` stays as it was.
+    If the block raises, ``path`` stays as it was, and the error is passed on as it is.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         with target.open("wb") as file:
             yield file
         return
-    with _temporary(target, named=Path(path)) as temporary:
+    with _temporary(target) as temporary:
+        with _named(path, target):
+            _create(temporary)
         with temporary.open("wb") as file:
             yield file
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
+        with _named(path, target):
+            _take_name(temporary, target)
 
 
 def check_writable(path: str | Path) -> None:
@@ -52,26 +60,39 @@ def check_writable(path: str | Path) -> None:
         return
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, "is write-protected", str(path))
-    with _temporary(target, named=Path(path)):
-        pass
+    with _temporary(target) as temporary, _named(path, target):
+        _create(temporary)
 
 
 @contextlib.contextmanager
-def _temporary(target: Path, named: Path) -> Iterator[Path]:
-    """An empty file beside ``target``, removed if it still has its own name at the end.
-
-    ``named`` is what the user called the target; errors speak of it, not of the temporary file.
-    """
+def _temporary(target: Path) -> Iterator[Path]:
+    """A name beside ``target``; what has it at the end is removed."""
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     try:
-        # 0o666 less the umask, as for any new file; mkstemp would make it private.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _create(path: Path) -> None:
+    # 0o666 less the umask, as for any new file; mkstemp would make it private.
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+
+
+def _take_name(temporary: Path, target: Path) -> None:
+    if target.exists():
+        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+    temporary.replace(target)
+
+
+@contextlib.contextmanager
+def _named(path: str | Path, target: Path) -> Iterator[None]:
+    """Errors speak of ``path``, what the user called the target, not of the temporary file."""
+    try:
+        yield
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
         if not target.parent.is_dir():
             reason = f"there is no folder {target.parent}"
-        raise type(error)(error.errno, f"cannot write: {reason}", str(named)) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        raise type(error)(error.errno, f"cannot write: {reason}", str(path)) from error

@@ -285,7 +285,10 @@ class TensorAlu(wiring.Component):
             with m.If(Mux(multiply, turns[i // len(products)], now.valid)):
                 m.d.sync += latest.word_select(i, bits).eq(lane.result)
         if self.fused:
-            self._requantize(m, lanes, requantize, now.x_bypassed, x, latest)
+            shifts_latest = Signal()
+            with m.If(step.valid):
+                m.d.sync += shifts_latest.eq(step.x_bypassed | to_requantize)
+            self._requantize(m, lanes, requantize, Mux(shifts_latest, latest, x), latest)
         return m
 
     def _set(self, amount: Signal, y: Value, requantize: Value):
@@ -295,13 +298,14 @@ class TensorAlu(wiring.Component):
             fields["bits"] = Mux(requantize, self.shift, fields["bits"])
         return [amount[field].eq(value) for field, value in fields.items()]
 
-    def _requantize(self, m: Module, lanes, requantize: Value, bypassed: Value, x, latest) -> None:
-        """The cycles behind the sum, which is in ``latest``: it is shifted, then clipped."""
+    def _requantize(self, m: Module, lanes, requantize: Value, shift_x: Value, latest) -> None:
+        """The cycles behind the sum, which is in ``latest``: it is shifted, then clipped.
+
+        ``shift_x`` is not the lane's x with one more source, which would lengthen the loop.
+        """
         bounds = Signal(Bounds)
         decoded = Bounds.of(self.high, self.low_kind)
         m.d.sync += [bounds[field].eq(value) for field, value in decoded.items()]
-        # Not the lane's x with one more source: that would lengthen the loop.
-        shift_x = Mux(requantize | bypassed, latest, x)
         for i, lane in enumerate(lanes):
             m.submodules[f"clip{i}"] = clip = Clip(lane.bits)
             shifted, clipped = Signal(lane.bits), Signal(lane.bits)

@@ -68,7 +68,7 @@ class BurstSplitter(wiring.Component):
         beat = Signal(bits - skipped)  # first one of the burst presented
         # Last beat of the row, counted from the last cut before the burst: so far, and in which.
         last, cuts = Signal(cut), Signal(ROW_BYTES + 1 - cut - skipped)
-        row_done = Signal()
+        row_done, only = Signal(), Signal()
 
         def last_beat(in_cut, more):
             """From the first byte of a row, less the bytes before its cut, and how many follow."""
@@ -76,10 +76,10 @@ class BurstSplitter(wiring.Component):
 
         m.d.comb += [
             row_done.eq(cuts == 0),
-            self.burst.valid.eq(rows != 0),
             self.burst.payload.address.eq(Cat(Const(0, skipped), beat)),
             self.burst.payload.len.eq(Mux(row_done, last - beat[:cut], ~beat[:cut])),
-            self.last.eq(row_done & (rows == 1)),
+            only.eq(rows == 1),
+            self.last.eq(row_done & only),
         ]
         with m.If(self.burst.valid & self.burst.ready):
             with m.If(row_done):
@@ -90,6 +90,7 @@ class BurstSplitter(wiring.Component):
                     beat.eq(next_row >> skipped),
                     last_beat(next_row[: cut + skipped], size),
                     rows.eq(rows - 1),
+                    self.burst.valid.eq(~only),
                 ]
             with m.Else():
                 m.d.sync += [beat.eq(Cat(Const(0, cut), beat[cut:] + 1)), cuts.eq(cuts - 1)]
@@ -102,5 +103,6 @@ class BurstSplitter(wiring.Component):
                 # The short sum first, so that no long one waits for another.
                 last_beat(self.address[: cut + skipped] - 1, self.row_bytes),
                 rows.eq(self.rows),
+                self.burst.valid.eq(self.rows != 0),
             ]
         return m

@@ -31,8 +31,8 @@ class Fetch(wiring.Component):
     """Reads and dispatches ``insn_count`` instructions from ``insn_address``, a multiple of 16.
 
     ``start`` in cycle 0; the first chunk (an aligned 256-byte block, or what the stream touches of
-    it) is presented in 1. The buffer has two halves; chunk k + 1 is presented in the cycle after
-    both the last grant of chunk k and the dispatch of the last instruction of chunk k - 1. A beat
+    it) is presented in 1. The buffer has two halves; chunk k + 1 is presented two cycles after
+    the last grant of chunk k and the dispatch of the last instruction of chunk k - 1. A beat
     on the bus in cycle b is ``data`` in b + 1, written then, and what it completes is dispatched
     from b + 2 on: one instruction per cycle, in order, held back while the queue it belongs to is
     full. ``busy`` from 1 until the last one is dispatched.
@@ -74,11 +74,7 @@ class Fetch(wiring.Component):
         is_whole = left[chunk_bits:] != 0
 
         m.d.comb += [
-            may_ask.eq(
-                (left != 0)
-                & ((held != BUFFER_CHUNKS) | self.chunk_done)
-                & (~asking | (self.request.ready & splitter.last))
-            ),
+            may_ask.eq((left != 0) & (held != BUFFER_CHUNKS) & ~asking),
             splitter.rows.eq(1),
         ]
         with m.If(self.start):

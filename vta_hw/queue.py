@@ -28,6 +28,7 @@ class Queue(wiring.Component):
         read = memory.read_port(transparent_for=(write,))
 
         level = Signal(range(self.depth + 1))
+        few, full = Signal(init=1), Signal()  # at most one item; no room
         tail = Signal(range(self.depth))
         second = Signal(range(self.depth), init=1 % self.depth)  # place of the item behind the head
         pushed, popped = Signal(), Signal()
@@ -36,8 +37,7 @@ class Queue(wiring.Component):
             return Mux(place == self.depth - 1, 0, place + 1)
 
         m.d.comb += [
-            self.push.ready.eq(level != self.depth),
-            self.pop.valid.eq(level != 0),
+            self.push.ready.eq(~full),
             pushed.eq(self.push.valid & self.push.ready),
             popped.eq(self.pop.valid & self.pop.ready),
             write.addr.eq(tail),
@@ -45,11 +45,17 @@ class Queue(wiring.Component):
             write.en.eq(pushed),
             read.addr.eq(Mux(popped, behind(second), second)),
         ]
-        m.d.sync += [level.eq(level + pushed - popped), second.eq(read.addr)]
+        # What is asked of the level, a cycle early.
+        fewer, more = popped & ~pushed, pushed & ~popped
+        m.d.sync += [
+            level.eq(level + pushed - popped),
+            self.pop.valid.eq(pushed | (self.pop.valid & ~(few & popped))),
+            few.eq(Mux(few, ~(self.pop.valid & more), (level == 2) & fewer)),
+            full.eq(Mux(full, ~popped, (level == self.depth - 1) & more)),
+            second.eq(read.addr),
+        ]
         with m.If(pushed):
             m.d.sync += tail.eq(behind(tail))
-        with m.If(level == 0):
-            m.d.sync += self.pop.payload.eq(self.push.payload)
-        with m.Elif(popped):
-            m.d.sync += self.pop.payload.eq(Mux(level == 1, self.push.payload, read.data))
+        with m.If(popped | ~self.pop.valid):
+            m.d.sync += self.pop.payload.eq(Mux(few, self.push.payload, read.data))
         return m

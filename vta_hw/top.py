@@ -30,10 +30,11 @@ CONTROL, DATA = "s_axi_control", "m_axi_data"
 class Accelerator(wiring.Component):
     """The core with its registers.
 
-    ``start`` of the registers is ``start`` of the core. A launch that ends sets ``done`` in the
-    cycle after its last one. A fault, an AXI response that is not OKAY and a soft reset stop the
-    core through the gate; when DRAM has answered everything, the machine is idle, and but for a
-    soft reset ``error`` is set. Of several faults the first counts. ``interrupt`` is a register.
+    ``start`` of the registers is ``start`` of the core in the cycle after it. A launch that ends
+    sets ``done`` in the cycle after its last one. A fault, an AXI response that is not OKAY and a
+    soft reset stop the core through the gate; when DRAM has answered everything, the machine is
+    idle, and but for a soft reset ``error`` is set. Of several faults the first counts.
+    ``interrupt`` is a register.
     """
 
     def __init__(self, machine: Machine):
@@ -69,7 +70,6 @@ class Accelerator(wiring.Component):
                 getattr(core.bases, name).eq(getattr(csr, f"{name}_base"))
                 for name in (buffer.name.lower() for buffer in BASED)
             ),
-            counters.counts.eq(core.counts),
         ]
 
         start, done, error = Signal(), Signal(), Signal()
@@ -91,8 +91,10 @@ class Accelerator(wiring.Component):
                         m.d.comb += error.eq(1)
                         m.d.sync += cause.eq(Fault.INSN_ADDRESS)
                     with m.Else():
-                        m.d.comb += core.start.eq(1)
-                        m.next = "running"
+                        m.next = "starting"
+            with m.State("starting"):
+                m.d.comb += core.start.eq(1)
+                m.next = "running"
             with m.State("running"):
                 m.d.sync += silent.eq(csr.control_soft_reset)
                 with m.If(core.fault.valid):
@@ -114,8 +116,12 @@ class Accelerator(wiring.Component):
                 m.d.comb += error.eq(~silent)
                 m.next = "idle"
 
+        # What is counted comes from all over the core: a register is on its way.
+        m.d.sync += [
+            counters.counts.eq(core.counts),
+            counters.clear.eq(start | core.start),
+        ]
         m.d.comb += [
-            counters.clear.eq(start),
             csr.status_busy.eq(~fsm.ongoing("idle")),
             csr.status_done_set.eq(done),
             csr.status_error_set.eq(error),

@@ -24,6 +24,9 @@ CHUNK_INSNS = 16
 BUFFER_CHUNKS = 2
 # The first chunk is requested this many cycles after the one in which fetch sees the start.
 FETCH_REQUEST = 1
+# Each further chunk is requested this many cycles after the last grant of the chunk before it, or
+# after the last dispatch of the one before that, whichever is later.
+CHUNK_REQUEST = 2
 # A beat on the bus in cycle b is registered, then written to the instruction buffer: what it
 # completes can be dispatched from b + 2.
 FETCH_WRITE = 2

@@ -14,6 +14,7 @@ tests/lib/timing_judge.py, which steps every register cycle by cycle.
 from typing import Any
 
 from vta_isa.microarch import (
+    CHUNK_REQUEST,
     FETCH_WRITE,
     GRANT_TO_ADDRESS,
     LOAD_REQUEST,
@@ -174,9 +175,9 @@ def request_chunk(insns: Any, rules: Rules, state: Any) -> bool:
         return False
     present = rules.fetch_request
     if begin > 0:
-        present = state[FETCH_GRANT] + 1
+        present = state[FETCH_GRANT] + CHUNK_REQUEST
     if emptied > 0:
-        present = max(present, insns[(emptied - 1) * INSN_FIELDS + DISPATCH] + 1)
+        present = max(present, insns[(emptied - 1) * INSN_FIELDS + DISPATCH] + CHUNK_REQUEST)
     place = rules.insn_address // rules.insn_bytes + begin
     end = min(begin + rules.chunk_insns - place % rules.chunk_insns, rules.insns)
     state[CHUNK_BEGIN] = begin

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vta.files import check_writable, write_whole
+from vta.files import check_writable, whole_file, write_whole
 
 
 def test_writes_bytes_and_text(tmp_path: Path) -> None:
@@ -14,6 +14,34 @@ def test_writes_bytes_and_text(tmp_path: Path) -> None:
     write_whole(tmp_path / "b", "é\n")
     assert (tmp_path / "a").read_bytes() == b"\x00\xff"
     assert (tmp_path / "b").read_bytes() == "é\n".encode()
+
+
+def test_pieces_become_one_file_or_none(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with whole_file(path) as file:
+        file.write(b"1")
+        assert not path.exists()
+        file.write(b"2")
+    assert path.read_bytes() == b"12"
+    with pytest.raises(FileNotFoundError) as refusal:
+        _write_and_fail(path)
+    assert refusal.value.filename == "another file"  # not taken for one of ``path``
+    assert path.read_bytes() == b"12"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def _write_and_fail(path: Path) -> None:
+    with whole_file(path) as file:
+        file.write(b"3")
+        raise FileNotFoundError(2, "not found", "another file")
+
+
+def test_pieces_for_a_folder_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(FileNotFoundError, match="cannot write: there is no folder"),
+        whole_file(tmp_path / "no" / "a"),
+    ):
+        pass
 
 
 def test_nothing_but_the_file_is_left(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from amaranth.lib.wiring import In, Out
 
 from vta_hw import synth
 from vta_hw.gemm import GemmCore
+from vta_hw.insn_check import InsnCheck
+from vta_hw.load import Load
 from vta_hw.synth import FAMILIES, Area, SynthesisError
 from vta_hw.synth.families import XC7
 from vta_hw.synth.tools import run_yosys
@@ -199,3 +201,10 @@ def test_a_cell_without_a_price_is_an_error() -> None:
 def test_vivado_counts_lut_memory_as_lut() -> None:
     assert XC7.cost("RAM64M") == Area(lut=4, lut_ram=4)
     assert XC7.cost("RAMB18E1") + XC7.cost("RAMB36E1") == Area(block_ram=1.5)
+
+
+@pytest.mark.parametrize("part", [InsnCheck, Load], ids=lambda part: part.__name__)
+def test_multipliers_are_for_gemm_and_the_alu(part) -> None:
+    figures = synth.synthesize(part(load_machine("tiny")), XC7, top="part")
+    assert figures.total.lut > 100
+    assert figures.total.dsp == 0

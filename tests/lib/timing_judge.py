@@ -173,8 +173,9 @@ class Judge:
             t = self.t
             k = len(asked)
             if k < len(chunks) and t >= microarch.FETCH_REQUEST:
-                granted = k < 1 or all(0 <= b.grant < t for b in asked[k - 1])
-                emptied = k < 2 or 0 <= chunks[k - 2][-1].dispatch < t
+                seen = t - microarch.CHUNK_REQUEST  # the last cycle that may decide
+                granted = k < 1 or all(0 <= b.grant <= seen for b in asked[k - 1])
+                emptied = k < 2 or 0 <= chunks[k - 2][-1].dispatch <= seen
                 if granted and emptied:
                     begin = self.insn_address + INSN_BYTES * chunks[k][0].number
                     end = min((begin // CHUNK_BYTES + 1) * CHUNK_BYTES, last)

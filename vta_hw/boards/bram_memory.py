@@ -26,8 +26,8 @@ class BramMemory(wiring.Component):
     answered with SLVERR and changes nothing.
 
     The host goes first, and costs a beat of the same direction. Its read is done after 3 cycles,
-    and waits while a beat waits for RREADY; its write is done in the cycle in which it is
-    requested.
+    and waits while a beat waits for RREADY; its write is done in the cycle after the one
+    in which it is requested.
     """
 
     def __init__(self, machine: Machine, size: int):
@@ -155,11 +155,11 @@ class BramMemory(wiring.Component):
         taken = Signal()
         self.host_write = Signal()
         m.d.comb += [
-            self.host_write.eq(host.request & host.write),
             axi.awready.eq(~active),
             axi.wready.eq(active & ~self.host_write & (~axi.bvalid | axi.bready)),
             taken.eq(axi.wvalid & axi.wready),
         ]
+        m.d.sync += self.host_write.eq(host.request & host.write & ~self.host_write)
         with m.If(axi.bready):
             m.d.sync += axi.bvalid.eq(0)
         with m.If(axi.awvalid & axi.awready):

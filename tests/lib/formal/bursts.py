@@ -185,5 +185,5 @@ PROOFS = (
     _unbounded(32, 4, PAGE_MUTANTS),
     _unbounded(128, 256, MappingProxyType({})),
     _bounded(4, slow=False),
-    _bounded(8, slow=True),
+    _bounded(7, slow=True),
 )
