@@ -316,15 +316,6 @@ def test_a_point_without_a_result_says_why(page: OpenedPage, study: Study) -> No
     assert page.text("#detail-title") == f"Point {failed.label}"
 
 
-def test_light_and_dark(open_page: Callable[..., OpenedPage], html: Path) -> None:
-    page = open_page(html, scheme="dark")
-    background = "() => getComputedStyle(document.body).backgroundColor"
-    dark = page.ask(background)
-    page.one("#theme").click()
-    assert page.ask(background) != dark
-    assert page.ask("() => document.documentElement.dataset.theme") == "light"
-
-
 def test_a_single_run_is_a_page_without_a_front(
     open_page: Callable[..., OpenedPage], tmp_path: Path
 ) -> None:
@@ -333,13 +324,26 @@ def test_a_single_run_is_a_page_without_a_front(
     )
     (tmp_path / "run.json").write_text(json.dumps(report.as_json()))
     study = read_study([tmp_path / "run.json"])
-    page = open_page(written(study, tmp_path / "report.html"))
+    page = open_page(written(study, tmp_path / "report.html"), scheme="dark")
     assert page.text("#title") == "</script><img src=x>"
     assert page.one("#pareto-section").is_hidden()
     assert page.one("#parallel-section").is_hidden()
     assert page.text("#detail-title") == "Point run"
     assert page.column("cycles") == [f"{report.total.cycles:,}"]
     assert page.one("img").count() == 0
+    assert page.ask("() => document.documentElement.dataset.theme") == "dark"
+
+
+def test_light_and_dark(shared: OpenedPage) -> None:
+    background = "() => getComputedStyle(document.body).backgroundColor"
+    colours = []
+    for theme in ("dark", "light"):
+        shared.one("#theme").click()
+        assert shared.ask("() => document.documentElement.dataset.theme") == theme
+        colours.append(shared.ask(background))
+        text = shared.ask("() => document.getElementById('pareto').layout.font.color")
+        colours.append(text)
+    assert len(set(colours)) == 4
 
 
 def many(study: Study, count: int) -> Study:
