@@ -32,11 +32,10 @@ def based(base: Value, address: Value) -> Value:
 class BurstSplitter(wiring.Component):
     """Presents the bursts of ``rows`` rows of ``row_bytes``, ``stride_bytes`` apart, in order.
 
-    ``start`` in cycle s takes the inputs, which matter in no other cycle, and the first burst is
-    presented in s + 1; each further one in the cycle after the one before was taken. ``last`` is
-    high with the last burst. ``start`` may come in the cycle in which that is taken. A burst ends
-    at the row's end or at the next multiple of ``burst_bytes``, so none crosses 4 KiB. No rows: no
-    burst.
+    ``start`` in cycle s, in which no burst is presented, takes the inputs, which matter in no other
+    cycle, and the first burst is presented in s + 1; each further one in the cycle after the one
+    before was taken. ``last`` is high with the last burst. A burst ends at the row's end or at the
+    next multiple of ``burst_bytes``, so none crosses 4 KiB. No rows: no burst.
     """
 
     def __init__(self, machine: Machine):
@@ -94,7 +93,7 @@ class BurstSplitter(wiring.Component):
                 ]
             with m.Else():
                 m.d.sync += [beat.eq(Cat(Const(0, cut), beat[cut:] + 1)), cuts.eq(cuts - 1)]
-        with m.If(self.start):
+        with m.If(~self.burst.valid):  # with the start, too, which is there late in its cycle
             m.d.sync += [
                 row.eq(self.address),
                 size.eq(self.row_bytes - 1),
@@ -102,7 +101,7 @@ class BurstSplitter(wiring.Component):
                 beat.eq(self.address >> skipped),
                 # The short sum first, so that no long one waits for another.
                 last_beat(self.address[: cut + skipped] - 1, self.row_bytes),
-                rows.eq(self.rows),
-                self.burst.valid.eq(self.rows != 0),
             ]
+        with m.If(self.start):
+            m.d.sync += [rows.eq(self.rows), self.burst.valid.eq(self.rows != 0)]
         return m

@@ -223,7 +223,10 @@ class Core(wiring.Component):
         """Faults, and the place in the stream of the instruction that they are about."""
         number = Signal(NUMBER_BITS)  # of the next instruction to dispatch
         dispatched = self.trace.dispatch.any()
-        m.d.sync += number.eq(Mux(self.start, 0, number + dispatched))
+        with m.If(self.start):
+            m.d.sync += number.eq(0)
+        with m.Elif(dispatched):
+            m.d.sync += number.eq(number + 1)
         m.submodules.check = check = InsnCheck(self.machine)
         m.d.comb += [
             check.valid.eq(dispatched),
@@ -241,14 +244,16 @@ class Core(wiring.Component):
             numbers.pop.ready.eq(compute.start),
             self.fault.eq(check.fault),
         ]
-        with m.If(compute.past_end & ~check.fault.valid):
+        past_end = Signal()  # its instruction runs for some cycles more
+        m.d.sync += past_end.eq(compute.past_end)
+        with m.If(past_end & ~check.fault.valid):
             m.d.comb += [
                 self.fault.valid.eq(1),
                 self.fault.cause.eq(Fault.INDEX_RANGE),
                 self.fault.insn.eq(running),
             ]
         if self.machine.extensions.alu_requantize:
-            with m.If(compute.too_close & ~compute.past_end & ~check.fault.valid):
+            with m.If(compute.too_close & ~past_end & ~check.fault.valid):
                 m.d.comb += [
                     self.fault.valid.eq(1),
                     self.fault.cause.eq(Fault.TOO_CLOSE),

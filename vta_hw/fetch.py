@@ -180,9 +180,10 @@ class Fetch(wiring.Component):
         m.d.sync += [
             fill.eq(fill + self.valid),
             place.eq(next_place),
-            left.eq(left - dispatched),
             stock.eq(stock + Mux(self.valid, beat_units, 0) - Mux(dispatched, insn_units, 0)),
         ]
+        with m.If(dispatched):
+            m.d.sync += left.eq(left - 1)
         with m.If(self.start):
             m.d.sync += [
                 fill.eq(first_beat),

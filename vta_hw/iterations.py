@@ -148,8 +148,9 @@ class Iterations(wiring.Component):
             with m.If(self.start):
                 m.d.sync += [bias.eq(fused & ~use_imm), with_bias.eq(fused & ~use_imm)]
         with m.If(self.start):
+            m.d.sync += active.eq(1)
+        with m.If(~active):  # with the start, too, which is there late in its cycle
             m.d.sync += [
-                active.eq(1),
                 phase.eq(0),
                 issued_at.eq(Mux(multiply, 1, Mux(tensors, last_of[AluOp.ADD], 0))),
                 last_phase.eq(

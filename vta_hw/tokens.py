@@ -1,6 +1,6 @@
 """Dependence tokens between neighbouring stages."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,11 +15,16 @@ class TokenQueue(wiring.Component):
 
     def __init__(self, depth: int):
         self.depth = depth
-        super().__init__({"push": In(1), "full": Out(1), "pop": In(1), "empty": Out(1)})
+        super().__init__({"push": In(1), "full": Out(1), "pop": In(1), "empty": Out(1, init=1)})
 
     def elaborate(self, platform):
         m = Module()
         count = Signal(range(self.depth + 1))  # pushed and not yet popped
-        m.d.comb += [self.full.eq(count == self.depth), self.empty.eq(count == 0)]
-        m.d.sync += count.eq(count + (self.push & ~self.full) - (self.pop & ~self.empty))
+        pushed, popped = Signal(), Signal()
+        m.d.comb += [pushed.eq(self.push & ~self.full), popped.eq(self.pop & ~self.empty)]
+        m.d.sync += [
+            count.eq(count + pushed - popped),
+            self.empty.eq(Mux(self.empty, ~pushed, (count == 1) & popped & ~pushed)),
+            self.full.eq(Mux(self.full, ~popped, (count == self.depth - 1) & pushed & ~popped)),
+        ]
         return m

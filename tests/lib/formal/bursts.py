@@ -20,8 +20,7 @@ from .symbiyosys import Bounded, Induction
 class _AnyRows(wiring.Component):
     """A splitter, and whatever may be asked of it.
 
-    Assumed: rows are not empty, and a new start comes when nothing is presented, or with the last
-    burst's taking.
+    Assumed: rows are not empty, and a new start comes when nothing is presented.
     """
 
     def __init__(self, splitter: BurstSplitter):
@@ -46,7 +45,7 @@ class _AnyRows(wiring.Component):
         taken = burst.valid & self.ready
         with m.If(self.start):
             m.d.comb += [
-                Assume(~burst.valid | (taken & splitter.last)),
+                Assume(~burst.valid),
                 Assume((self.rows == 0) | (self.row_bytes != 0)),
             ]
         first, last = Signal(len(self.address)), Signal(len(self.address) + 1)
@@ -125,7 +124,6 @@ class RowSpec(_AnyRows):
                 Assert(splitter.last == (ends_row & (rows == 1))),
                 Cover(ends_row & (rows == 2) & (size > 2 * machine.bus_bytes)),
                 Cover(~ends_row),
-                Cover(splitter.last & self.start & (self.rows == 3)),
             ]
         return m
 

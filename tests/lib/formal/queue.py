@@ -72,11 +72,15 @@ class QueueSpec(wiring.Component):
 
 
 MUTANTS = {
-    "one place is never used": Mutant("level != self.depth)", "level < self.depth - 1)"),
+    "one place is never used": Mutant("level == self.depth - 1", "level >= self.depth - 2"),
     "the tail moves on without a push": Mutant("with m.If(pushed)", "with m.If(self.push.valid)"),
     "the word written is not the word read": Mutant("transparent_for=(write,)", ""),
-    "the next head is not yet read": Mutant("Mux(level == 1,", "Mux(level <= 2,"),
-    "the head changes while it waits": Mutant("with m.Elif(popped)", "with m.Else()"),
+    "the next head is not yet read": Mutant(
+        "Mux(few, self.push.payload", "Mux(level <= 2, self.push.payload"
+    ),
+    "the head changes while it waits": Mutant(
+        "with m.If(popped | ~self.pop.valid)", "with m.If(popped | ~popped)"
+    ),
 }
 
 

@@ -43,11 +43,15 @@ class TokenQueueSpec(wiring.Component):
 
 
 MUTANTS = {
-    "pushes into a full queue count": Mutant("(self.push & ~self.full)", "self.push"),
-    "pops from an empty queue count": Mutant("(self.pop & ~self.empty)", "self.pop"),
-    "full one token early": Mutant("count == self.depth", "count >= self.depth - 1"),
+    "pushes into a full queue count": Mutant(
+        "pushed.eq(self.push & ~self.full)", "pushed.eq(self.push)"
+    ),
+    "pops from an empty queue count": Mutant(
+        "popped.eq(self.pop & ~self.empty)", "popped.eq(self.pop)"
+    ),
+    "full one token early": Mutant("count == self.depth - 1", "count >= self.depth - 2"),
     "a push beside a pop is lost": Mutant(
-        "(self.push & ~self.full)", "(self.push & ~self.pop & ~self.full)"
+        "pushed.eq(self.push & ~self.full)", "pushed.eq(self.push & ~self.pop & ~self.full)"
     ),
 }
 
