@@ -58,6 +58,12 @@ def test_where_knows_numbers_that_follow_from_the_description() -> None:
     assert point.axes == {"gemm.block": 8, "gemm.batch": 2}
 
 
+def test_where_knows_keys_that_a_description_leaves_out() -> None:
+    axes = {"gemm.packing": [1, 2]}
+    assert cells(plan(axes=axes, where=["gemm.packing == 1"])) == [(1,)]
+    assert len(cells(plan(axes=axes, where=["not extensions.alu_requantize"]))) == 2
+
+
 def test_a_random_sample_is_a_part_of_the_grid_and_depends_on_its_seed() -> None:
     sample = {"random": 50, "seed": 3}
     points = plan(axes=AXES, sample=sample)

@@ -43,6 +43,12 @@ def sweep_machines(
         bool,
         typer.Option("--restart", help="Throw away what DIR holds of another sweep or other code."),
     ] = False,
+    synth: Annotated[
+        str | None,
+        typer.Option(
+            "--synth", metavar="top:K", help="Synthesise the K best by the first objective."
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Compile and simulate every point of a sweep; show the ones no other point beats.
@@ -55,6 +61,7 @@ def sweep_machines(
 
     if workers is not None and cluster is not None:
         raise typer.BadParameter("--workers are those of this machine; drop it or --cluster.")
+    count = _top(synth) if synth is not None else 0
     with show_count("points") as progress:
         results = run_sweep(
             file,
@@ -63,24 +70,33 @@ def sweep_machines(
             cluster=cluster,
             limit=limit,
             restart=restart,
+            synthesise=count,
             progress=progress,
         )
     if as_json:
         print_json(_summary(results))
         return
-    from ..report.sweep_tables import failure_lines, front_tables
+    from ..report.sweep_tables import area_lines, failure_lines, front_tables
 
     for table in front_tables(results):
         print_table(table)
-    for line in failure_lines(results):
+    for line in (*area_lines(results), *failure_lines(results)):
         print(line)
     print(
         f"{len(results.points)} of {results.planned} points in {folder}, as a table in points.csv"
     )
 
 
+def _top(text: str) -> int:
+    head, _, count = text.partition(":")
+    if head != "top" or not count.isdecimal() or int(count) < 1:
+        raise typer.BadParameter(f"--synth {text}: write top:3 for the three best machines.")
+    return int(count)
+
+
 def _summary(results: "Results") -> dict[str, object]:
     from ..sweep import front
+    from ..sweep.area import held_out
 
     return {
         "sweep": results.spec["name"],
@@ -89,6 +105,12 @@ def _summary(results: "Results") -> dict[str, object]:
         "planned": results.planned,
         "finished": len(results.points),
         "failed": sum(not point.ok for point in results.points),
+        "area": {"family": results.spec["area"], **held_out(results.spec["area"])},
+        "synthesised": {
+            point.machine_hash: {"model": point.area, "synthesis": point.synthesis}
+            for point in results.points
+            if point.synthesis is not None
+        },
         "front": [
             {
                 "point": point.index,

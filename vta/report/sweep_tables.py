@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from rich import box
 from rich.table import Table
 
-from ..sweep.objectives import OBJECTIVES
+from ..sweep.area import held_out
+from ..sweep.objectives import AREA, OBJECTIVES
 from ..sweep.pareto import front
 from ..sweep.results import Point, Results
 
@@ -19,6 +20,27 @@ def front_tables(results: Results) -> Iterator[Table]:
         points = [point for point in kept if point.workload == workload]
         of = sum(point.workload == workload for point in results.points)
         yield _table(results, points, f"{workload}: {len(points)} of {of} points on the front")
+
+
+def area_lines(results: Results) -> Iterator[str]:
+    """How far off the area model is, where area is an objective, and what synthesis says."""
+    family = results.spec["area"]
+    used = [name for name in AREA if name in results.objectives]
+    if used:
+        found = held_out(family)
+        off = ", ".join(f"{name} {found['error'].get(name, 0):.0%}" for name in used)
+        yield (
+            f"area: a model of {len(found['machines'])} machines synthesised for {family}; median "
+            f"error on a machine it has not seen: {off}"
+        )
+    shown: set[str | None] = set()
+    for point in results.points:
+        if point.synthesis is not None and point.machine_hash not in shown:
+            shown.add(point.machine_hash)
+            pairs = (
+                f"{name} {point.synthesis[name]:,g} (model {point.area[name]:,g})" for name in AREA
+            )
+            yield f"synthesis of point {point.index}'s machine: {', '.join(pairs)}"
 
 
 def failure_lines(results: Results) -> list[str]:

@@ -68,6 +68,11 @@ def load_engines() -> None:
     simulate(records([finish()]), Machine())
 
 
+def forget_programs() -> None:
+    """Compile every stream anew from here on, as a fresh process would."""
+    _PROGRAMS.clear()
+
+
 def evaluate(workload: Workload, machine: Machine, options: Mapping[str, Any]) -> Evaluation:
     """Cycles and counters of every layer; outputs of every new stream are compared with NumPy.
 

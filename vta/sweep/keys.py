@@ -35,6 +35,23 @@ def axis_keys() -> dict[str, TypeAdapter[Any]]:
     return keys | dict(_leaves(CompileOptions, f"{COMPILE}."))
 
 
+@cache
+def default_values() -> dict[str, Any]:
+    """Key → default. A description leaves some keys out while they have it."""
+    return {key: _default(Machine, key.split(".")) for key in axis_keys() if key not in _COMPILING}
+
+
+_COMPILING = frozenset(f"{COMPILE}.{name}" for name in CompileOptions.model_fields)
+
+
+def _default(model: type[BaseModel], path: list[str]) -> Any:
+    field = model.model_fields[path[0]]
+    if len(path) == 1:
+        return field.default
+    assert isinstance(field.annotation, type)
+    return _default(field.annotation, path[1:])
+
+
 def check_value(key: str, value: object) -> object:
     """``value`` as the description holds it (``"32 KiB"`` → 32768); ValueError says why not."""
     try:

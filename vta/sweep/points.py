@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .errors import SweepError
-from .keys import COMPILE, flat
+from .keys import COMPILE, default_values, flat
 from .objectives import derived
 from .spec import Sweep, described
 
@@ -82,7 +82,7 @@ def _stays(sweep: Sweep, cell: Cell) -> bool:
     if not sweep.where:
         return True
     machine, options = described(sweep, _set_by(sweep, cell)[1])
-    values = flat(machine) | flat(options, f"{COMPILE}.")
+    values = default_values() | flat(machine) | flat(options, f"{COMPILE}.")
     values |= derived(values)
     return all(condition.holds(values) for condition in sweep.where)
 

@@ -24,3 +24,7 @@ class Recent(Generic[V]):
                 del self._values[next(iter(self._values))]
         self._values[key] = value  # now the youngest
         return value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._values.clear()

@@ -17,6 +17,7 @@ from .results import Results, read_results
 from .schedule import run_batches
 from .spec import Sweep, load_sweep
 from .store import open_store
+from .synthesis import synthesise_best
 from .table import csv_text
 from .work import Batch
 
@@ -35,14 +36,18 @@ def run_sweep(
     cluster: str | None = None,
     limit: int | None = None,
     restart: bool = False,
+    synthesise: int = 0,
     progress: Progress | None = None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> Results:
     """Run the points of ``spec`` that ``folder`` does not hold yet; return all that it holds.
 
     ``workers`` processes of this machine (default: one per core), or those of ``cluster``: the
     address of a dask scheduler, or a YAML file for dask-jobqueue. ``limit`` runs the first so many
     points only. ``restart`` throws away what the folder holds of another sweep or other code.
-    The table of all finished points is written to ``points.csv``.
+    ``synthesise`` has that many of the best machines synthesised afterwards, see
+    ``synthesise_best``; ``note`` is told what it does. The table of all finished points is written
+    to ``points.csv``.
     """
     sweep = spec if isinstance(spec, Sweep) else load_sweep(spec)
     if workers is not None and cluster is not None:
@@ -68,6 +73,8 @@ def run_sweep(
                     failed += sum(outcome.error is not None for outcome in outcomes)
                     if progress is not None:
                         progress(done, len(chosen), failed)
+        if synthesise:
+            synthesise_best(read_results(path), synthesise, store.add_synthesis, note)
         results = read_results(path)
         write_whole(path / TABLE, csv_text(results))
     return results
@@ -90,6 +97,7 @@ def batches(sweep: Sweep, points: Iterable[PlannedPoint], code: str, topic: str)
                     sweep.time_limit,
                     code,
                     topic,
+                    sweep.area,
                 )
             )
     return made

@@ -29,7 +29,7 @@ from .objectives import DERIVED, OBJECTIVES, Direction
 KIND = "sweeps"
 FORMAT = 1  # of what `Sweep.as_json` holds
 
-Family = Literal["xc7", "ecp5"]
+Family = Literal["xc7"]  # those that synthesised machines are at hand for
 
 
 class Sample(BaseModel):

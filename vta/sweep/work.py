@@ -14,6 +14,7 @@ from vta_isa.errors import VtaError
 from vta_isa.machine import Machine
 
 from ..workloads import Workload, load_workload
+from .area import estimate
 from .code_version import code_digest
 from .errors import SweepError
 from .evaluate import Evaluation, evaluate, load_engines
@@ -29,7 +30,8 @@ class Batch:
     """Points with one workload. ``points``: index, machine and compile options of each.
 
     ``code`` is the digest of the code that the sweep was started with, ``time_limit`` in seconds
-    for each point; ``topic`` of dask events is this run's own.
+    for each point; ``topic`` of dask events is this run's own. ``area``: the FPGA
+    family that area is estimated for.
     """
 
     workload: Mapping[str, Any]
@@ -38,6 +40,7 @@ class Batch:
     time_limit: float
     code: str
     topic: str
+    area: str
 
 
 _FAREWELL_SECONDS = 0.5  # for an event to leave the process before it ends
@@ -99,6 +102,7 @@ def _run(
         machine = load_machine(description)
         machine_hash = machine.hash
         found = evaluate(workload, machine, options)
+        area = estimate(machine, batch.area)
     except VtaError as error:
         # On one line, as everywhere a table or a terminal shows it.
         return Outcome(
@@ -114,7 +118,7 @@ def _run(
             error=f"internal error: {type(error).__name__}: {error}",
             machine_hash=machine_hash,
         )
-    values = objective_values(found, machine, {})
+    values = objective_values(found, machine, area)
     return Outcome(
         index,
         OK,
@@ -122,7 +126,7 @@ def _run(
         cycles=found.figures.cycles,
         objectives=json.dumps({name: values[name] for name in batch.objectives}),
         layers=json.dumps([_stored(layer) for layer in found.layers], separators=(",", ":")),
-        area="{}",
+        area=json.dumps(area),
     )
 
 

@@ -1,0 +1,158 @@
+"""How large a machine is, without synthesising it.
+
+For every group of parts, and every resource, a sum of a few sizes of the machine (``_Sizes``), none
+of them counted negatively: least squares over the machines that were synthesised, each weighted by
+its own total, so that a small machine's error counts as much as a large one's.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vta_isa.enums import Buffer
+from vta_isa.machine import Machine
+
+from .measured import Row, machines, read_rows
+
+RESOURCES = ("lut", "lut_ram", "ff", "dsp", "block_ram")
+
+Sizes = Mapping[str, float]
+Weights = dict[tuple[str, str], NDArray[np.float64]]  # (group, resource) → of its sizes
+
+# Group → how its parts' names begin, the sizes that its resources grow with. The first that fits
+# is a part's group; what is in none of the others is in the last.
+GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "gemm": (("compute.gemm",), ("one", "macs", "product_bits")),
+    "alu": (("compute.alu",), ("one", "lane_bits", "fused_bits")),
+    "memory": (
+        ("compute.acc_memory", "compute.uop_memory", "compute.read", "inp_", "wgt_", "out_"),
+        ("one", "acc_bits", "operand_bits", "small_words", "block_rams"),
+    ),
+    "transfer": (
+        ("load", "compute.loader", "store"),
+        ("one", "bus", "acc_bits", "operand_bits", "beats"),
+    ),
+    "rest": ((), ("one", "bus", "index_bits", "queue_words", "small_queues")),
+}
+
+
+def estimate(machine: Machine, family: str) -> dict[str, float]:
+    """``RESOURCES`` of the whole machine with its registers, as ``vta synth --top axi`` counts."""
+    return _total(_sizes(machine), _weights(family))
+
+
+@cache
+def held_out(family: str) -> dict[str, dict[str, object]]:
+    """What a model that has not seen a machine says about it, for every machine.
+
+    ``{"machines": {name: {resource: {"model", "synthesis"}}}, "error": {resource: median of the
+    relative errors of the machines that use it}}``.
+    """
+    rows = read_rows(family)
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    errors: dict[str, list[float]] = {resource: [] for resource in RESOURCES}
+    for name in dict.fromkeys(row.machine for row in rows):
+        weights = _fit([row for row in rows if row.machine != name])
+        said = _total(_sizes(machines()[name]), weights)
+        is_ = _measured([row for row in rows if row.machine == name])
+        found[name] = {r: {"model": said[r], "synthesis": is_[r]} for r in RESOURCES}
+        for resource in RESOURCES:
+            if is_[resource]:
+                errors[resource].append(abs(said[resource] / is_[resource] - 1))
+    error: dict[str, object] = {resource: median(each) for resource, each in errors.items() if each}
+    return {"machines": dict(found), "error": error}
+
+
+@cache
+def _weights(family: str) -> Weights:
+    return _fit(read_rows(family))
+
+
+def _fit(rows: Sequence[Row]) -> Weights:
+    from scipy.optimize import nnls
+
+    names = list(dict.fromkeys(row.machine for row in rows))
+    sizes = {name: _sizes(machines()[name]) for name in names}
+    totals = {name: _measured([row for row in rows if row.machine == name]) for name in names}
+    weights: Weights = {}
+    for group, (_, features) in GROUPS.items():
+        for resource in RESOURCES:
+            parts = {name: 0.0 for name in names}
+            for row in rows:
+                if _group(row.part) == group:
+                    parts[row.machine] += getattr(row, resource)
+            scale = np.array([1 / max(totals[name][resource], 1) for name in names])
+            matrix = np.array([[sizes[name][feature] for feature in features] for name in names])
+            values = np.array([parts[name] for name in names])
+            weights[group, resource] = nnls(matrix * scale[:, None], values * scale)[0]
+    return weights
+
+
+def _total(sizes: Sizes, weights: Weights) -> dict[str, float]:
+    sums = dict.fromkeys(RESOURCES, 0.0)
+    for (group, resource), weight in weights.items():
+        features = GROUPS[group][1]
+        sums[resource] += sum(w * sizes[f] for w, f in zip(weight.tolist(), features, strict=True))
+    # Whole numbers, and halves of block RAMs: more digits would only pretend.
+    return {
+        resource: round(2 * total) / 2 if resource == "block_ram" else round(total)
+        for resource, total in sums.items()
+    }
+
+
+def _measured(rows: Iterable[Row]) -> dict[str, float]:
+    rows = list(rows)
+    return {resource: sum(getattr(row, resource) for row in rows) for resource in RESOURCES}
+
+
+def _group(part: str) -> str:
+    for group, (beginnings, _) in GROUPS.items():
+        if part.startswith(beginnings) and "_to_" not in part and "queue" not in part:
+            return group
+    return list(GROUPS)[-1]
+
+
+_SMALL_WORDS = 64  # deepest memory that is made of LUTs
+
+_MEMORIES = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
+
+
+def _sizes(machine: Machine) -> dict[str, float]:
+    """What area grows with, of one machine."""
+    gemm, bits = machine.gemm, machine.bits
+    macs = machine.macs_per_cycle
+    product = bits(Buffer.INP) + bits(Buffer.WGT)
+    lane_bits = gemm.batch * gemm.block_out * bits(Buffer.ACC)
+    bus = machine.axi.data_bits
+    operands = machine.entry_bits(Buffer.INP) + machine.entry_bits(Buffer.WGT)
+    small = blocks = beats = 0.0
+    for memory in _MEMORIES:
+        width = machine.entry_bits(memory)
+        banks = max(1, bus // width)
+        rows = max(2, machine.depth(memory) // banks)
+        beats += max(1, width / bus) + banks
+        if rows <= _SMALL_WORDS:
+            small += banks * width * rows / _SMALL_WORDS
+        else:  # halves of block RAMs, 512 words of 36 bits each
+            blocks += banks * math.ceil(width / 36) * math.ceil(rows / 512) / 2
+    queues = machine.queues
+    return {
+        "one": 1,
+        "macs": macs / gemm.packing,
+        "product_bits": macs * product,
+        "lane_bits": lane_bits,
+        "fused_bits": lane_bits * machine.extensions.alu_requantize,
+        "acc_bits": machine.entry_bits(Buffer.ACC) * max(1, bus // machine.entry_bits(Buffer.ACC)),
+        "operand_bits": operands,
+        "small_words": small,
+        "block_rams": blocks,
+        "bus": bus,
+        "beats": beats,
+        "index_bits": sum(machine.index_bits(memory) for memory in _MEMORIES),
+        "queue_words": 3 * queues.command if queues.command > _SMALL_WORDS else 0,
+        "small_queues": 3 * queues.command if queues.command <= _SMALL_WORDS else 0,
+    }
