@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from vta_isa.enums import Buffer
 from vta_isa.machine import Machine
 
+from ..errors import SweepError
 from .measured import Row, machines, read_rows
 
 RESOURCES = ("lut", "lut_ram", "ff", "dsp", "block_ram")
@@ -76,6 +77,8 @@ def _fit(rows: Sequence[Row]) -> Weights:
     from scipy.optimize import nnls
 
     names = list(dict.fromkeys(row.machine for row in rows))
+    if not names:  # which scipy's nnls does not survive
+        raise SweepError("no machine has been synthesised; see benchmarks/area_model.py measure")
     sizes = {name: _sizes(machines()[name]) for name in names}
     totals = {name: _measured([row for row in rows if row.machine == name]) for name in names}
     weights: Weights = {}
