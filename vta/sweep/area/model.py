@@ -24,20 +24,26 @@ RESOURCES = ("lut", "lut_ram", "ff", "dsp", "block_ram")
 Sizes = Mapping[str, float]
 Weights = dict[tuple[str, str], NDArray[np.float64]]  # (group, resource) → of its sizes
 
-# Group → how its parts' names begin, the sizes that its resources grow with. The first that fits
-# is a part's group; what is in none of the others is in the last.
+# Group → its parts, and the sizes that their resources grow with. The last one has all other parts.
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "gemm": (("compute.gemm",), ("one", "macs", "product_bits")),
+    "gemm": (("compute.gemm",), ("one", "dsp_macs", "lut_macs", "product_bits")),
     "alu": (("compute.alu",), ("one", "lane_bits", "fused_bits")),
     "memory": (
-        ("compute.acc_memory", "compute.uop_memory", "compute.read", "inp_", "wgt_", "out_"),
+        (
+            *("compute.acc_memory", "compute.uop_memory", "compute.read0", "compute.read1"),
+            *("inp_memory", "inp_read", "wgt_memory", "wgt_read", "out_memory"),
+        ),
         ("one", "acc_bits", "operand_bits", "small_words", "block_rams"),
     ),
     "transfer": (
         ("load", "compute.loader", "store"),
         ("one", "bus", "acc_bits", "operand_bits", "beats"),
     ),
-    "rest": ((), ("one", "bus", "index_bits", "queue_words", "small_queues")),
+    "queues": (
+        ("load_queue", "compute_queue", "store_queue", "numbers"),
+        ("queue_words", "queue_blocks"),
+    ),
+    "rest": ((), ("one", "bus", "index_bits")),
 }
 
 
@@ -113,13 +119,15 @@ def _measured(rows: Iterable[Row]) -> dict[str, float]:
 
 
 def _group(part: str) -> str:
-    for group, (beginnings, _) in GROUPS.items():
-        if part.startswith(beginnings) and "_to_" not in part and "queue" not in part:
+    for group, (parts, _) in GROUPS.items():
+        if part in parts:
             return group
     return list(GROUPS)[-1]
 
 
-_SMALL_WORDS = 64  # deepest memory that is made of LUTs
+_SMALL_ROWS = 64  # deepest memory that Yosys makes of LUTs; twice as deep where parts are written
+
+_DSP_BITS = 9  # of the narrowest product that Yosys makes of a multiplier block
 
 _MEMORIES = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
 
@@ -134,28 +142,37 @@ def _sizes(machine: Machine) -> dict[str, float]:
     operands = machine.entry_bits(Buffer.INP) + machine.entry_bits(Buffer.WGT)
     small = blocks = beats = 0.0
     for memory in _MEMORIES:
-        width = machine.entry_bits(memory)
-        banks = max(1, bus // width)
+        width, banks = machine.entry_bits(memory), _banks(machine, memory)
         rows = max(2, machine.depth(memory) // banks)
         beats += max(1, width / bus) + banks
-        if rows <= _SMALL_WORDS:
-            small += banks * width * rows / _SMALL_WORDS
-        else:  # halves of block RAMs, 512 words of 36 bits each
-            blocks += banks * math.ceil(width / 36) * math.ceil(rows / 512) / 2
+        if rows <= (2 if memory is Buffer.ACC else 1) * _SMALL_ROWS:
+            small += banks * width * math.ceil(rows / _SMALL_ROWS)
+        elif width <= 36:  # half a block is 512 words of 36 bits
+            blocks += banks * math.ceil(rows / 512) / 2
+        else:
+            blocks += banks * math.ceil(width / 72) * math.ceil(rows / 512)
     queues = machine.queues
     return {
         "one": 1,
-        "macs": macs / gemm.packing,
+        "dsp_macs": macs / gemm.packing if product >= _DSP_BITS else 0,
+        "lut_macs": macs * bits(Buffer.INP) * bits(Buffer.WGT) if product < _DSP_BITS else 0,
         "product_bits": macs * product,
         "lane_bits": lane_bits,
         "fused_bits": lane_bits * machine.extensions.alu_requantize,
-        "acc_bits": machine.entry_bits(Buffer.ACC) * max(1, bus // machine.entry_bits(Buffer.ACC)),
+        "acc_bits": machine.entry_bits(Buffer.ACC) * _banks(machine, Buffer.ACC),
         "operand_bits": operands,
         "small_words": small,
         "block_rams": blocks,
         "bus": bus,
         "beats": beats,
         "index_bits": sum(machine.index_bits(memory) for memory in _MEMORIES),
-        "queue_words": 3 * queues.command if queues.command > _SMALL_WORDS else 0,
-        "small_queues": 3 * queues.command if queues.command <= _SMALL_WORDS else 0,
+        "queue_blocks": math.ceil(queues.command / 512) if queues.command > _SMALL_ROWS else 0,
+        "queue_words": math.ceil(queues.command / 32) if queues.command <= _SMALL_ROWS else 0,
     }
+
+
+def _banks(machine: Machine, memory: Buffer) -> int:
+    """As ``vta_hw.scratchpad.Geometry``: a beat goes into one cycle, OUT is laid out as ACC."""
+    alike = (Buffer.ACC, Buffer.ACC_8BIT, Buffer.OUT)
+    buffers = alike if memory in alike else (memory,)
+    return max(max(1, machine.bus_bytes // machine.entry_bytes(buffer)) for buffer in buffers)
