@@ -23,6 +23,7 @@ from . import (
     synth,
     workloads,
 )
+from .interrupt import kept_interrupts
 
 TRACEBACK = "--traceback"
 FAILURE, MISUSE, INTERRUPTED = 1, 2, 130
@@ -87,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Whoever wants it has just seen a failure and adds it at the end, so it may stand anywhere.
     words = [word for word in given if word != TRACEBACK]
     try:
-        status = app(words or ["--help"], prog_name="vta", standalone_mode=False)
+        with kept_interrupts():
+            status = app(words or ["--help"], prog_name="vta", standalone_mode=False)
         if sys.stdout is not None:  # it is where the caller closed it: vta isa >&-
             sys.stdout.flush()
     except BrokenPipeError:
