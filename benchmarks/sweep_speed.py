@@ -60,7 +60,7 @@ def wall_seconds(workers: int) -> float:
         "name": "speed",
         "axes": {
             "axi.data_bits": [32, 64, 128, 256],
-            "axi.outstanding_reads": [2, 4, 8, 16],
+            "axi.outstanding_reads": [4, 16],
             "memory.read_latency": {"from": 16, "to": 256, "step": 16},
         },
         "workloads": ["resnet18"],
