@@ -20,13 +20,13 @@ from .shift_add import Terms
 class Loader(wiring.Component):
     """Fills ``memories`` from DRAM, with zeros around the data.
 
-    ``start`` in cycle s takes ``insn``. The first burst is presented in s + 1. A beat on the bus in
-    cycle b is ``data`` in b + 1, where it is brought to its banks, and written in b + 2. From s + 3
-    on, every cycle without a data write writes one entry of zeros, until all padding is written.
-    ``running`` is high from s + 1 to the cycle before the last write; with nothing to do, never.
-    ``writing`` is high in cycles with a write. ``writes`` come from registers. ``read_bytes`` are
-    the bytes of a row, by memory, in the cycle in which its last beat is ``data``. ``base_x`` is
-    added to DRAM addresses of memory x, in pages.
+    ``start`` in cycle s takes ``insn``. The first burst is presented in s + 1, so no beat is
+    ``data`` before s + 3. A beat on the bus in cycle b is ``data`` in b + 1, where it is brought to
+    its banks, and written in b + 2. From s + 3 on, every cycle without a data write writes one
+    entry of zeros, until all padding is written. ``running`` is high from s + 1 to the cycle before
+    the last write; with nothing to do, never. ``writing`` is high in cycles with a write.
+    ``writes`` come from registers. ``read_bytes`` are the bytes of a row, by memory, in the cycle
+    in which its last beat is ``data``. ``base_x`` is added to DRAM addresses of memory x, in pages.
     """
 
     def __init__(self, machine: Machine, memories: tuple[Geometry, ...]):

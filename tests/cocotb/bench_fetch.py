@@ -19,7 +19,7 @@ from vta_hw.fetch import Lane
 from vta_isa.encoding import encode_stream
 from vta_isa.enums import AluOp, Buffer, Stage
 from vta_isa.insn import INSN_BYTES, alu, finish, gemm, load, noop, records, store
-from vta_isa.microarch import CHUNK_INSNS, burst_bytes
+from vta_isa.microarch import CHUNK_INSNS, CHUNK_REQUEST, burst_bytes
 
 MACHINE = machine_of(parameters()["machine"])
 BUS = MACHINE.bus_bytes
@@ -98,6 +98,8 @@ class Model:
 
     def end_of_cycle(self, granted: bool, beat: int | None, taken: bool) -> None:
         """``beat`` is the address of the data that was there."""
+        assert CHUNK_REQUEST == 2, "a chunk is asked for by what the cycle before this one left"
+        self._ask()
         self.dispatched += taken
         if beat is not None:
             self.stock = beat + BUS - self.address
@@ -105,7 +107,6 @@ class Model:
             self.bursts.popleft()
             if not self.bursts:
                 self.asked += 1
-        self._ask()
 
 
 async def launched(dut, rng: Random, insns: list[tuple[dict, Lane]], address: int) -> None:

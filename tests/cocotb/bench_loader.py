@@ -69,6 +69,7 @@ class Supply:
 
     def __init__(self, dut, dram: bytes, rng: Random, pause: float):
         self.dut, self.dram, self.rng, self.pause = dut, dram, rng, pause
+        self.granted = []  # byte addresses of this cycle's burst: AR is on the bus in the next one
         self.beats = deque()  # byte addresses to come
         self.ready = 0
 
@@ -81,10 +82,12 @@ class Supply:
             drive(self.dut, valid=1, data=int.from_bytes(data, "little"))
 
     def sample(self) -> None:
+        self.beats += self.granted
+        self.granted = []
         if self.ready and int(self.dut.request__valid.value):
             burst = unpack(BURST, int(self.dut.request__payload.value))
             for number in range(burst["len"] + 1):
-                self.beats.append(burst["address"] + number * MACHINE.bus_bytes)
+                self.granted.append(burst["address"] + number * MACHINE.bus_bytes)
 
 
 def tile(rng: Random, buffer: Buffer, depth: int) -> dict:
