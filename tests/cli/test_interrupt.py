@@ -12,6 +12,9 @@ from vta.cli.interrupt import kept_interrupts
 
 
 def test_an_interrupt_in_a_callback_comes_again(capsys) -> None:
+    # A shell that starts the tests in the background has interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
     @ctypes.CFUNCTYPE(None)
     def callback() -> None:
         signal.raise_signal(signal.SIGINT)
@@ -21,8 +24,11 @@ def test_an_interrupt_in_a_callback_comes_again(capsys) -> None:
         callback()
         time.sleep(10)
 
-    with pytest.raises(KeyboardInterrupt), kept_interrupts():
-        interrupted()
+    try:
+        with pytest.raises(KeyboardInterrupt), kept_interrupts():
+            interrupted()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert capsys.readouterr().err == ""
 
 
