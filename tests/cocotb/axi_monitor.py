@@ -5,7 +5,7 @@ Section numbers are those of the AMBA AXI and ACE Protocol Specification, issue 
 
 from collections import deque
 
-from cocotb.triggers import RisingEdge
+from axi_channels import ChannelMonitor
 
 PAGE_BYTES = 4096
 INCREMENTING = 0b01
@@ -16,7 +16,7 @@ PAYLOAD = {
 }
 
 
-class Monitor:
+class Monitor(ChannelMonitor):
     """Checks every cycle; ``beats`` and ``bursts`` say what has passed.
 
     ``burst_bytes`` is where bursts are cut at the latest; at most ``reads`` bursts are outstanding.
@@ -24,45 +24,27 @@ class Monitor:
     """
 
     def __init__(self, dut, prefix, clk, reset, *, burst_bytes, reads, in_reset=1):
-        self.dut, self.prefix, self.clk, self.reset = dut, prefix, clk, reset
-        self.burst_bytes, self.most_reads, self.in_reset = burst_bytes, reads, in_reset
+        super().__init__(dut, prefix, clk, reset, PAYLOAD, in_reset=in_reset)
+        self.burst_bytes, self.most_reads = burst_bytes, reads
         self.has_reads = hasattr(dut, f"{prefix}arvalid")
         self.has_writes = hasattr(dut, f"{prefix}awvalid")
         wire = getattr(dut, prefix + ("rdata" if self.has_reads else "wdata"))
         self.bus_bytes = len(wire) // 8
         self.bursts = dict.fromkeys(("ar", "aw", "b"), 0)
         self.beats = dict.fromkeys(("r", "w"), 0)
-        self.stalled = dict.fromkeys(PAYLOAD, 0)  # cycles with VALID and without READY
-        self._clear()
 
     def _clear(self) -> None:
-        self.held: dict[str, tuple[int, ...]] = {}
+        super()._clear()
         self.reads: deque[int] = deque()  # beats to come of every read burst
         self.writes: deque[int] = deque()
         self.unanswered = 0
-        self.resets = 0  # cycles of reset so far
 
     @property
     def quiet(self) -> bool:
         """Nothing is owed on any channel."""
         return not (self.held or self.reads or self.writes or self.unanswered)
 
-    async def run(self) -> None:
-        """A coroutine to be started and left alone."""
-        while True:
-            await RisingEdge(self.clk)
-            self.step()
-
-    def step(self) -> None:
-        """Look at the cycle that has just ended."""
-        if int(self.reset.value) == self.in_reset:
-            resets = self.resets
-            self._clear()
-            self.resets = resets + 1
-            if resets:  # registers need an edge
-                self._silent()
-            return
-        self.resets = 0
+    def _cycle(self) -> None:
         if self.has_writes:
             self._data()  # before addresses: data of the same cycle comes before its address
             self._address("aw")
@@ -72,10 +54,9 @@ class Monitor:
             self._address("ar")
 
     def _silent(self) -> None:
-        here = (("ar",) if self.has_reads else ()) + (("aw", "w") if self.has_writes else ())
-        for channel in here:
-            valid = self._get(f"{channel}valid")
-            assert not valid, f"A3.1.2: {channel.upper()}VALID is high in reset"
+        reads, writes = ("ar",) * self.has_reads, ("aw", "w") * self.has_writes
+        for channel in reads + writes:
+            self._must_be_low(channel)
 
     def _address(self, channel: str) -> None:
         if not self._moves(channel):
@@ -125,22 +106,3 @@ class Monitor:
             assert bool(self._get("rlast")) == (self.reads[0] == 0), "RLAST is not the last beat"
             if not self.reads[0]:
                 self.reads.popleft()
-
-    def _moves(self, channel: str) -> bool:
-        """Whether there is a transfer; what waits must be as it was (A3.2.1)."""
-        valid, ready = self._get(f"{channel}valid"), self._get(f"{channel}ready")
-        payload = self._payload(channel) if valid else ()
-        if channel in self.held:
-            assert valid, f"A3.2.1: {channel.upper()}VALID is withdrawn"
-            before = self.held.pop(channel)
-            assert payload == before, f"A3.2.1: {channel.upper()} changes: {before}, {payload}"
-        if valid and not ready:
-            self.held[channel] = payload
-            self.stalled[channel] += 1
-        return bool(valid and ready)
-
-    def _payload(self, channel: str) -> tuple[int, ...]:
-        return tuple(self._get(name) for name in PAYLOAD[channel])
-
-    def _get(self, name: str) -> int:
-        return int(getattr(self.dut, self.prefix + name).value)
