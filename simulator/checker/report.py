@@ -38,6 +38,12 @@ class Event:
     high: int
 
 
+def insn_lines(words: NDArray[np.uint64], machine: Machine, *numbers: int) -> tuple[str, ...]:
+    """Instructions in assembly, each with its number."""
+    texts = (format_stream(words[n : n + 1], machine, comments=False).strip() for n in numbers)
+    return tuple(f"insn {n}: {text}" for n, text in zip(numbers, texts, strict=True))
+
+
 class Reporter:
     """Words for one launch of ``words (n, 2) uint64`` on a machine."""
 
@@ -330,11 +336,7 @@ class Reporter:
         return bool(record["opcode"] == Opcode.LOAD and record["buffer"] == Buffer.UOP)
 
     def _lines(self, *numbers: int) -> tuple[str, ...]:
-        texts = (
-            format_stream(self.words[n : n + 1], self.machine, comments=False).strip()
-            for n in numbers
-        )
-        return tuple(f"insn {n}: {text}" for n, text in zip(numbers, texts, strict=True))
+        return insn_lines(self.words, self.machine, *numbers)
 
     def _order(self, first: int, second: int) -> str:
         """Which token would order two instructions of different stages."""

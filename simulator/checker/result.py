@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from vta_isa.assembly import format_stream
 from vta_isa.encoding import decode_stream
 from vta_isa.enums import Buffer, Opcode
 from vta_isa.errors import StreamError
@@ -11,7 +10,7 @@ from vta_isa.machine import Machine
 
 from ..machine import Simulator
 from .findings import Code, Finding, severity_of
-from .report import DRAM
+from .report import DRAM, insn_lines
 
 
 def wrong_result(
@@ -37,14 +36,14 @@ def wrong_result(
         return None
     first, last = int(wrong[0]), int(wrong[-1])
     insn = last_store(decode_stream(words, machine), machine, first)
-    number = "no instruction stores there" if insn is None else f"insn {insn} (STORE) stores it"
-    detail = () if insn is None else (_assembly(words, machine, insn),)
+    origin = "no instruction stores there" if insn is None else f"insn {insn} (STORE) stores it"
+    detail = () if insn is None else insn_lines(words, machine, insn)
     return Finding(
         Code.WRONG_RESULT,
         severity_of(Code.WRONG_RESULT, fresh=True),
         f"{wrong.size} byte{'s' * (wrong.size > 1)} of DRAM in {first:#x}..{last:#x} "
         f"{'are' if wrong.size > 1 else 'is'} not as expected; byte {first:#x} is "
-        f"{after[first]:#04x} instead of {expected[first]:#04x}, and {number}",
+        f"{after[first]:#04x} instead of {expected[first]:#04x}, and {origin}",
         insn=insn,
         memory=DRAM,
         low=first,
@@ -63,8 +62,3 @@ def last_store(table: NDArray[np.void], machine: Machine, address: int) -> int |
         if ((rows <= entry) & (entry < rows + int(record["x_size"]))).any():
             return int(number)
     return None
-
-
-def _assembly(words: NDArray[np.uint64], machine: Machine, insn: int) -> str:
-    text = format_stream(words[insn : insn + 1], machine, comments=False)
-    return f"insn {insn}: {text.strip()}"
