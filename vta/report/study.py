@@ -210,7 +210,7 @@ def study_of_runs(runs: Sequence[tuple[str, SavedRun]]) -> Study:
             layers=layers,
         )
         for (label, run), description in zip(runs, descriptions, strict=True)
-        for layers in [tuple(_saved_layer(layer) for layer in run.layers)]
+        for layers in [tuple(_study_layer(layer, layer.causes) for layer in run.layers)]
     )
     axes = [*differing, "compile.vthreads", "device"]
     title = ", ".join(dict.fromkeys(run.workload for _, run in runs))
@@ -223,7 +223,7 @@ def _labelled(path: str | Path, label: str) -> str:
 
 
 def _swept(point: SweptPoint) -> StudyPoint:
-    layers = tuple(_swept_layer(layer) for layer in point.layers)
+    layers = tuple(_study_layer(layer, attribution(layer.counters)) for layer in point.layers)
     values: dict[str, Value] = {key: _plain(value) for key, value in point.axes.items()}
     if point.status == OK:
         values |= _figures(layers, load_machine(point.machine)) | point.objectives | point.area
@@ -240,7 +240,7 @@ def _swept(point: SweptPoint) -> StudyPoint:
     )
 
 
-def _swept_layer(layer: LayerResult) -> StudyLayer:
+def _study_layer(layer: LayerResult | SavedLayer, causes: Stalls) -> StudyLayer:
     return StudyLayer(
         name=layer.name,
         count=layer.count,
@@ -251,22 +251,7 @@ def _swept_layer(layer: LayerResult) -> StudyLayer:
         utilization=layer.utilization,
         dram_read_bytes=layer.dram_read_bytes,
         dram_write_bytes=layer.dram_write_bytes,
-        causes=attribution(layer.counters),
-    )
-
-
-def _saved_layer(layer: SavedLayer) -> StudyLayer:
-    return StudyLayer(
-        name=layer.name,
-        count=layer.count,
-        macs=layer.macs,
-        cycles=layer.cycles,
-        bound_cycles=layer.bound_cycles,
-        bound_limit=layer.bound_limit,
-        utilization=layer.utilization,
-        dram_read_bytes=layer.dram_read_bytes,
-        dram_write_bytes=layer.dram_write_bytes,
-        causes=layer.causes,
+        causes=causes,
     )
 
 
