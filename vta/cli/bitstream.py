@@ -50,19 +50,14 @@ def write_bitstream(
     from vta_isa import VtaError, load_machine
     from vta_isa.units import BYTES, HERTZ
 
-    try:
-        from vta_hw.boards.bitstream import build, check_tools
-        from vta_hw.boards.ecp5 import Ulx3s
-    except ModuleNotFoundError as error:
-        if error.name != "amaranth":
-            raise
-        raise VtaError(
-            "amaranth is not installed; it comes with `pip install 'vta-sdk[synth]'`"
-        ) from None
-
+    from ..extras import needs_amaranth
     from ..folders import whole_folder
     from .console import print_json
     from .progress import show_progress
+
+    with needs_amaranth("synth"):
+        from vta_hw.boards.bitstream import build, check_tools
+        from vta_hw.boards.ecp5 import Ulx3s
 
     target = load_machine(machine)
 

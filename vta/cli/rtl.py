@@ -39,19 +39,14 @@ def write_rtl(
     as_json: options.Json = False,
 ) -> None:
     """Write a machine as Verilog, with registers for C, constraints and scripts for Vivado."""
-    from vta_isa import VtaError, load_machine
+    from vta_isa import load_machine
 
-    try:
-        from vta_hw.package import Kind, digest, package
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "amaranth":
-            raise
-        raise VtaError(
-            "amaranth is not installed; it comes with `pip install 'vta-sdk[rtl]'`"
-        ) from None
-
+    from ..extras import needs_amaranth
     from ..folders import whole_folder
     from .console import print_json
+
+    with needs_amaranth("rtl"):
+        from vta_hw.package import Kind, digest, package
 
     target = load_machine(machine)
     with whole_folder(folder, force=force) as write, _status(f"making {target.name} as Verilog"):

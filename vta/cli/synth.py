@@ -64,20 +64,15 @@ def synthesize_machine(
     as_json: options.Json = False,
 ) -> None:
     """Synthesise a machine with open tools; print what each module takes, and the clock."""
-    from vta_isa import VtaError, load_machine
+    from vta_isa import load_machine
 
-    try:
-        from vta_hw.synth import FAMILIES, check_route, check_synthesis, route, synthesize
-        from vta_hw.synth.tops import component
-    except ModuleNotFoundError as error:
-        if error.name != "amaranth":
-            raise
-        raise VtaError(
-            "amaranth is not installed; it comes with `pip install 'vta-sdk[synth]'`"
-        ) from None
-
+    from ..extras import needs_amaranth
     from ..files import check_writable, write_whole
     from .console import print_json, print_table
+
+    with needs_amaranth("synth"):
+        from vta_hw.synth import FAMILIES, check_route, check_synthesis, route, synthesize
+        from vta_hw.synth.tops import component
 
     if bitstream is not None and not pnr:
         raise typer.BadParameter("-o saves what --pnr makes; add --pnr.")

@@ -7,6 +7,7 @@ from vta_isa import load_machine
 from vta_isa.errors import VtaError
 from vta_isa.machine import Machine
 
+from ..extras import needs_amaranth
 from .area import RESOURCES
 from .results import Results
 from .table import best
@@ -40,13 +41,9 @@ def synthesise_best(results: Results, count: int, keep: Keep, note: Callable[[st
 
 
 def _area(machine: Machine, family: str) -> dict[str, float]:
-    try:
+    with needs_amaranth("synth"):
         from vta_hw.synth import FAMILIES, check_synthesis, synthesize
         from vta_hw.top import Accelerator
-    except ModuleNotFoundError as error:
-        raise VtaError(
-            f"{error.name} is not installed; it comes with `pip install 'vta-sdk[synth]'`"
-        ) from None
     check_synthesis()
     total = asdict(synthesize(Accelerator(machine), FAMILIES[family], top="axi").total)
     return {resource: total[resource] for resource in RESOURCES}
