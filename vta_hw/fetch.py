@@ -2,8 +2,8 @@
 
 from enum import IntEnum
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -25,6 +25,9 @@ class Lane(IntEnum):
     LOAD = 0
     COMPUTE = 1
     STORE = 2
+
+
+_route = data.StructLayout({"load": 1, "store": 1})  # to which queue; neither: compute
 
 
 class Fetch(wiring.Component):
@@ -71,21 +74,24 @@ class Fetch(wiring.Component):
         self.chunk_done = Signal()  # the last instruction of a chunk is dispatched
         asking = Signal()  # bursts of a chunk are presented
         may_ask = Signal()
-        is_whole = left[chunk_bits:] != 0
+        # Of what is left; a cycle late, which is in time: after every change, a burst is presented.
+        is_any, is_whole = Signal(), Signal()
 
         m.d.comb += [
-            may_ask.eq((left != 0) & (held != BUFFER_CHUNKS) & ~asking),
+            may_ask.eq(is_any & (held != BUFFER_CHUNKS) & ~asking),
             splitter.rows.eq(1),
         ]
+        m.d.sync += [is_any.eq(left != 0), is_whole.eq(left[chunk_bits:] != 0)]
         with m.If(self.start):
             # The first chunk: what is before the stream's first instruction is left out.
             first = self.insn_address[insn_bits:]
             skipped = first[:chunk_bits]
             room, count = Signal(range(CHUNK_INSNS + 1)), Signal(range(CHUNK_INSNS + 1))
             is_all = Signal()  # of the stream
+            few = self.insn_count[: len(room)]
             m.d.comb += [
                 room.eq(CHUNK_INSNS - skipped),
-                is_all.eq(self.insn_count <= room),
+                is_all.eq((self.insn_count[len(room) :] == 0) & (few <= room)),
                 count.eq(Mux(is_all, self.insn_count, room)),
                 splitter.start.eq(self.insn_count != 0),
                 splitter.address.eq(self.insn_address),
@@ -122,15 +128,20 @@ class Fetch(wiring.Component):
         m.submodules.buffer = buffer = Memory(shape=8 * word_bytes, depth=words, init=[])
         write = buffer.write_port(granularity=8 * bus)
         # An instruction is dispatched in the cycle after its last beat was written.
-        read = buffer.read_port(transparent_for=(write,))
+        read = buffer.read_port(domain="comb")
 
         per_word = exact_log2(word_bytes // INSN_BYTES)  # log2 of instructions in a word
+        # Where each instruction goes is decided when its first beat is written: whether the queue
+        # has room for it, and what follows from that, is all that a cycle has to find out.
+        routes = Signal(data.ArrayLayout(_route, 1 << per_word))
+        m.submodules.routes = routes_memory = Memory(shape=routes.shape(), depth=words, init=[])
+        write_routes = routes_memory.write_port()
+        read_routes = routes_memory.read_port(domain="comb")
         beats_per_word = exact_log2(word_bytes // bus)
         beats = insns * INSN_BYTES // bus
 
         fill = Signal(range(beats))  # place in the buffer of the next beat
         place = Signal(range(insns))  # of the next instruction to dispatch
-        next_place = Signal(range(insns))
         left = Signal(COUNT_BITS)  # to dispatch
         # Beats written, minus those that instructions dispatched and what lies before the first one
         # fill; in units of the smaller of beat and instruction.
@@ -148,47 +159,50 @@ class Fetch(wiring.Component):
             write.addr.eq(fill >> beats_per_word),
             write.data.eq(Cat([self.data] * (word_bytes // bus))),
             write.en.eq(self.valid << fill[:beats_per_word] if beats_per_word else self.valid),
-            next_place.eq(place + dispatched),
-            read.addr.eq(next_place >> per_word),
-            insn.eq(
-                Array(read.data.word_select(i, INSN_BITS) for i in range(1 << per_word))[
-                    place[:per_word]
-                ]
-                if per_word
-                else read.data
-            ),
+            write_routes.addr.eq(write.addr),
+            write_routes.data.eq(routes),
+            write_routes.en.eq(self.valid & (fill[:beats_per_word] == 0)),
+            read.addr.eq(place >> per_word),
+            read_routes.addr.eq(read.addr),
         ]
-        views = Views(layouts(machine), insn)
-        to_load = views.is_(Opcode.LOAD) & views.buffer_is(Buffer.INP, Buffer.WGT)
-        to_store = views.is_(Opcode.STORE)
+        for i in range(1 << per_word):
+            first = self.data.word_select(i, INSN_BITS) if per_word else self.data
+            views = Views(layouts(machine), Cat(first, Const(0, INSN_BITS))[:INSN_BITS])
+            m.d.comb += [
+                routes[i].load.eq(views.is_(Opcode.LOAD) & views.buffer_is(Buffer.INP, Buffer.WGT)),
+                routes[i].store.eq(views.is_(Opcode.STORE)),
+            ]
+        route = Signal(_route)
+        m.d.comb += [
+            insn.eq(read.data.word_select(place[:per_word], INSN_BITS) if per_word else read.data),
+            route.eq(read_routes.data[place[:per_word]] if per_word else read_routes.data[0]),
+        ]
         valid = Signal()
-        m.d.comb += valid.eq((left != 0) & (stock >= insn_units))
+        m.d.comb += valid.eq(self.busy & (stock >= insn_units))
         for lane, here in (
-            (Lane.LOAD, to_load),
-            (Lane.COMPUTE, ~to_load & ~to_store),
-            (Lane.STORE, to_store),
+            (Lane.LOAD, route.load),
+            (Lane.COMPUTE, ~route.load & ~route.store),
+            (Lane.STORE, route.store),
         ):
             queue = self.insns[lane]
             m.d.comb += [queue.valid.eq(valid & here), queue.payload.eq(insn)]
             with m.If(queue.valid & queue.ready):
                 m.d.comb += dispatched.eq(1)
 
-        m.d.comb += [
-            self.busy.eq(left != 0),
-            self.chunk_done.eq(dispatched & place[: exact_log2(CHUNK_INSNS)].all()),
-        ]
+        m.d.comb += self.chunk_done.eq(dispatched & place[: exact_log2(CHUNK_INSNS)].all())
         m.d.sync += [
             fill.eq(fill + self.valid),
-            place.eq(next_place),
+            place.eq(place + dispatched),
             stock.eq(stock + Mux(self.valid, beat_units, 0) - Mux(dispatched, insn_units, 0)),
         ]
         with m.If(dispatched):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), self.busy.eq(left != 1)]
         with m.If(self.start):
             m.d.sync += [
                 fill.eq(first_beat),
                 place.eq(address[exact_log2(INSN_BYTES) :]),
                 left.eq(self.insn_count),
+                self.busy.eq(self.insn_count != 0),
                 stock.eq(-skipped if per_word else 0),
             ]
         return
