@@ -63,10 +63,13 @@ def write_bitstream(
 
     def board_at(clock_hz: int) -> "Ulx3s":
         return Ulx3s(
-            target, clock_hz=clock_hz, memory_bytes=_quantity("--memory", memory, BYTES), baud=baud
+            target,
+            clock_hz=clock_hz,
+            memory_bytes=options.quantity("--memory", memory, BYTES),
+            baud=baud,
         )
 
-    board = board_at(target.clock if clock is None else _quantity("--clock", clock, HERTZ))
+    board = board_at(target.clock if clock is None else options.quantity("--clock", clock, HERTZ))
     check_tools()
     with whole_folder(folder, force=force) as write, show_progress() as progress:
         figures, routed = build(board, seed=seed, progress=progress)
@@ -92,15 +95,6 @@ def write_bitstream(
         print(line)
     for name in (BITSTREAM, CONSTRAINTS, REPORT):
         print(f"{(folder / name).stat().st_size:>12,} bytes  {folder / name}")
-
-
-def _quantity(option: str, text: str, units: dict[str, int]) -> int:
-    from vta_isa.units import parse_quantity
-
-    try:
-        return parse_quantity(text, units)
-    except ValueError as error:
-        raise typer.BadParameter(f"{option}: {text!r} {error}") from None
 
 
 def _report(

@@ -50,3 +50,13 @@ WaveCycles = Annotated[
     str | None,
     typer.Option("--cycles", metavar="FIRST:END", help="The cycles that --waves saves."),
 ]
+
+
+def quantity(option: str, text: str, units: dict[str, int]) -> int:
+    """What is given to ``option``: a number with one of ``units``. Raises BadParameter."""
+    from vta_isa.units import parse_quantity
+
+    try:
+        return parse_quantity(text, units)
+    except ValueError as error:
+        raise typer.BadParameter(f"{option}: {text!r} {error}") from None

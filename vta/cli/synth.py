@@ -53,6 +53,14 @@ def synthesize_machine(
     pnr: Annotated[
         bool, typer.Option("--pnr", help="Place and route as well, for the clock (ecp5).")
     ] = False,
+    clock: Annotated[
+        str | None,
+        typer.Option(
+            "--clock",
+            metavar="HZ",
+            help="What --pnr aims at, as '75 MHz'. Without: the clock of the machine.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=1, help="Of place and route.")] = 1,
     bitstream: Annotated[
         Path | None,
@@ -65,6 +73,7 @@ def synthesize_machine(
 ) -> None:
     """Synthesise a machine with open tools; print what each module takes, and the clock."""
     from vta_isa import load_machine
+    from vta_isa.units import HERTZ
 
     from ..extras import needs_amaranth
     from ..files import check_writable, write_whole
@@ -76,7 +85,12 @@ def synthesize_machine(
 
     if bitstream is not None and not pnr:
         raise typer.BadParameter("-o saves what --pnr makes; add --pnr.")
+    if clock is not None and not pnr:
+        raise typer.BadParameter("--clock is what --pnr aims at; add --pnr.")
     target = load_machine(machine)
+    target_hz = target.clock if clock is None else options.quantity("--clock", clock, HERTZ)
+    if target_hz <= 0:
+        raise typer.BadParameter(f"--clock: {clock!r} is no clock; write one like '75 MHz'.")
     if bitstream is not None:
         check_writable(bitstream)
     chosen = FAMILIES[family.value]
@@ -87,7 +101,14 @@ def synthesize_machine(
     with _status() as progress:
         design = component(top.value, target)
         if pnr:
-            figures, routed = route(design, chosen, top=top.value, seed=seed, progress=progress)
+            figures, routed = route(
+                design,
+                chosen,
+                top=top.value,
+                seed=seed,
+                target_hz=target_hz,
+                progress=progress,
+            )
         else:
             figures = synthesize(design, chosen, top=top.value, progress=progress)
     if bitstream is not None and routed is not None:
@@ -105,7 +126,7 @@ def synthesize_machine(
     for line in _findings(figures, chosen):
         print(line)
     if routed:
-        print_table(_path_table(routed, top.value))
+        print_table(_path_table(routed, top.value, target_hz))
 
 
 def _area_table(figures: "Synthesis", family: "Family", machine: str, depth: int) -> "Table":
@@ -146,7 +167,7 @@ def _findings(figures: "Synthesis", family: "Family") -> Iterator[str]:
         yield "LUT: logic and memory, without packing two small functions into one LUT"
 
 
-def _path_table(routed: "Route", top: str) -> "Table":
+def _path_table(routed: "Route", top: str, target_hz: int) -> "Table":
     from rich import box
     from rich.table import Table
 
@@ -154,7 +175,8 @@ def _path_table(routed: "Route", top: str) -> "Table":
         f"{kind} {count:,} of {there:,}" for kind, (count, there) in sorted(routed.used.items())
     )
     table = Table(
-        title=f"{routed.clock_mhz:.1f} MHz on {routed.device} (seed {routed.seed}); {used}\n"
+        title=f"{routed.clock_mhz:.1f} MHz on {routed.device}, {target_hz / 1e6:g} MHz aimed at "
+        f"(seed {routed.seed}); {used}\n"
         "critical path, through modules in this order",
         box=box.SIMPLE_HEAD,
     )

@@ -24,8 +24,9 @@ OPTIONS = (
     "--timing-allow-fail",  # a missed target is a result, not an error
     *("--json", "netlist.json", "--textcfg", "top.config", "--report", "report.json"),
 )
-# What place and route aims at: above what it reaches, since it stops trying where it has arrived.
-TARGET_MHZ = 100
+# What place and route aims at: it stops trying where it has arrived. Far above what can be reached,
+# routing a whole machine takes hours.
+TARGET_HZ = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -85,14 +86,23 @@ def route(
     *,
     top: str,
     seed: int = 1,
+    target_hz: int = TARGET_HZ,
     progress: Progress = lambda text: None,
 ) -> tuple[Synthesis, Route]:
     """Places and routes a component behind scan registers; its figures as from ``synthesize``,
-    and its clock. Cached."""
+    and its clock. Cached. ``target_hz`` is the clock it aims at: more is not tried for."""
     check_route(family)
     progress(f"elaborating {top}")
     text = rtlil_text.convert(Scan(component))
-    return route_text(text, family, top=top, inside=INSTANCE, seed=seed, progress=progress)
+    return route_text(
+        text,
+        family,
+        top=top,
+        inside=INSTANCE,
+        seed=seed,
+        target_hz=target_hz,
+        progress=progress,
+    )
 
 
 def route_text(
@@ -102,6 +112,7 @@ def route_text(
     top: str,
     inside: str,
     seed: int,
+    target_hz: int = TARGET_HZ,
     constraints: str | None = None,
     check: Callable[[Synthesis], None] = lambda synthesis: None,
     progress: Progress = lambda text: None,
@@ -110,11 +121,11 @@ def route_text(
 
     Figures are those of the instance ``inside`` of the top module, or of all where that is empty.
     ``constraints`` are an LPF with pins and clocks; without, pins are placed freely, and the aim
-    is ``TARGET_MHZ``. ``check`` sees the figures before place and route, and may raise.
+    is ``target_hz``. ``check`` sees the figures before place and route, and may raise.
     """
     options = [*OPTIONS, "--seed", str(seed)]
     if constraints is None:
-        options += ["--freq", str(TARGET_MHZ), "--lpf-allow-unconstrained"]
+        options += ["--freq", f"{target_hz / 1e6:g}", "--lpf-allow-unconstrained"]
     else:
         options += ["--lpf", "top.lpf"]
     key = (
