@@ -45,18 +45,18 @@ class Gate(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         read, write = self.read, self.write
-        closing = Signal()  # the core still runs and finishes what it waits for
+        # Neither free nor ending: the core still runs and finishes what it waits for.
+        free, ending = Signal(init=1), self.reset
         quiet = Signal()
-        open_ar, open_aw, open_w = (self._channel(m, c, closing) for c in ("ar", "aw", "w"))
-        ending = self.reset
+        open_ar, open_aw, open_w = (self._channel(m, c, free) for c in ("ar", "aw", "w"))
 
-        with m.If(self.stop & ~ending):
-            m.d.sync += closing.eq(1)
-        with m.If(closing & ~(open_ar | open_aw | open_w)):
-            m.d.sync += [closing.eq(0), ending.eq(1)]
+        with m.If(self.stop):
+            m.d.sync += free.eq(0)
+        with m.If(~free & ~(open_ar | open_aw | open_w)):
+            m.d.sync += ending.eq(1)
         with m.If(ending & quiet):
-            m.d.sync += ending.eq(0)
-        m.d.comb += self.stopped.eq(closing | ending)
+            m.d.sync += [ending.eq(0), free.eq(1)]
+        m.d.comb += self.stopped.eq(~free)
 
         # ---- reads ------------------------------------------------------------------------------
         reads = Signal(READ_BITS)
@@ -108,11 +108,11 @@ class Gate(wiring.Component):
         ]
         return m
 
-    def _channel(self, m: Module, channel: str, closing: Signal):
+    def _channel(self, m: Module, channel: str, free: Signal):
         """Connects a channel on which the core is the sender; returns its VALID.
 
-        High while ``closing`` only as long as the core waits for READY; low in reset. Payload and
-        VALID of W to the memory are left to the caller.
+        Once not ``free`` it is high only as long as the core waits for READY, so it is low in
+        reset. Payload and VALID of W to the memory are left to the caller.
         """
         core, outer = (
             (self.core_read, self.read) if channel == "ar" else (self.core_write, self.write)
@@ -120,8 +120,8 @@ class Gate(wiring.Component):
         valid, waiting = Signal(name=f"{channel}_open"), Signal(name=f"{channel}_waiting")
         ready = getattr(outer, f"{channel}ready")
         m.d.comb += [
-            valid.eq(getattr(core, f"{channel}valid") & (~closing | waiting) & ~self.reset),
-            getattr(core, f"{channel}ready").eq(ready & (~closing | waiting) & ~self.reset),
+            valid.eq(getattr(core, f"{channel}valid") & (free | waiting)),
+            getattr(core, f"{channel}ready").eq(ready & (free | waiting)),
         ]
         m.d.sync += waiting.eq(valid & ~ready)
         if channel == "w":

@@ -154,11 +154,11 @@ class GateSpec(Surroundings):
 
 MUTANTS = {
     "an address is withdrawn": Mutant(
-        'valid.eq(getattr(core, f"{channel}valid") & (~closing | waiting) & ~self.reset)',
-        'valid.eq(getattr(core, f"{channel}valid") & ~closing & ~self.reset)',
+        'valid.eq(getattr(core, f"{channel}valid") & (free | waiting))',
+        'valid.eq(getattr(core, f"{channel}valid") & free)',
     ),
     "closes while something waits": Mutant(
-        "closing & ~(open_ar | open_aw | open_w)", "closing & ~(open_ar | open_aw)"
+        "~free & ~(open_ar | open_aw | open_w)", "~free & ~(open_ar | open_aw)"
     ),
     "opens before the last answer": Mutant(
         "(reads == 0) & (unanswered == 0) & (owed[0] == 0)", "(reads == 0) & (owed[0] == 0)"
