@@ -1,8 +1,10 @@
 """Many wide counters in one memory and one adder."""
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -53,7 +55,12 @@ class CounterBank(wiring.Component):
         old, new = memory.read_port(), memory.write_port()
 
         turn = Signal(range(number))
-        m.d.sync += turn.eq(Mux(turn == number - 1, 0, turn + 1))
+        # The same, one bit per counter: what picks a counter needs no decoding.
+        turns = Signal(number, init=1)
+        m.d.sync += [
+            turn.eq(Mux(turns[-1], 0, turn + 1)),
+            turns.eq(turns.rotate_left(1)),
+        ]
         # What lies in the memory is of the launch before until its turn has come once.
         stale = Signal(range(number + 1))
         with m.If(self.clear):
@@ -63,10 +70,9 @@ class CounterBank(wiring.Component):
 
         # ---- the small counters: a round of the highest count fits ------------------------------
         small = []
-        for place, (name, width) in enumerate(self.widths.items()):
+        for mine, (name, width) in zip(turns, self.widths.items(), strict=True):
             count = Signal(width + (number - 1).bit_length(), name=f"{name}_small")
-            begin = self.clear | (turn == place)
-            m.d.sync += count.eq(Mux(begin, 0, count) + self.counts[name])
+            m.d.sync += count.eq(Mux(self.clear | mine, 0, count) + self.counts[name])
             small.append(count)
 
         # ---- turn + 1: both addends are there, + 2: the sum -------------------------------------
@@ -87,7 +93,7 @@ class CounterBank(wiring.Component):
         m.d.sync += [
             places[0].eq(turn),
             places[1].eq(places[0]),
-            addend.eq(Array(small)[turn]),
+            addend.eq(reduce(or_, (Mux(mine, c, 0) for mine, c in zip(turns, small, strict=True)))),
             delayed.eq(addend),
             was_stale.eq(stale != 0),
             before.eq(Mux(was_stale, 0, old.data)),

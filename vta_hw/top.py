@@ -73,6 +73,7 @@ class Accelerator(wiring.Component):
         ]
 
         start, done, error = Signal(), Signal(), Signal()
+        starting = Signal()  # a register of its own: much hangs on it in the core
         cause, insn = Signal(Fault), Signal(NUMBER_BITS)
         last_dispatched = Signal(NUMBER_BITS)
         silent = Signal()  # the host stops the machine: no error
@@ -91,9 +92,10 @@ class Accelerator(wiring.Component):
                         m.d.comb += error.eq(1)
                         m.d.sync += cause.eq(Fault.INSN_ADDRESS)
                     with m.Else():
+                        m.d.sync += starting.eq(1)
                         m.next = "starting"
             with m.State("starting"):
-                m.d.comb += core.start.eq(1)
+                m.d.sync += starting.eq(0)
                 m.next = "running"
             with m.State("running"):
                 m.d.sync += silent.eq(csr.control_soft_reset)
@@ -122,6 +124,7 @@ class Accelerator(wiring.Component):
             counters.clear.eq(start | core.start),
         ]
         m.d.comb += [
+            core.start.eq(starting),
             csr.status_busy.eq(~fsm.ongoing("idle")),
             csr.status_done_set.eq(done),
             csr.status_error_set.eq(error),
