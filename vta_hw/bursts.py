@@ -68,6 +68,7 @@ class BurstSplitter(wiring.Component):
         # Last beat of the row, counted from the last cut before the burst: so far, and in which.
         last, cuts = Signal(cut), Signal(ROW_BYTES + 1 - cut - skipped)
         row_done, only = Signal(), Signal()
+        next_row = Signal(bits)
 
         def last_beat(in_cut, more):
             """From the first byte of a row, less the bytes before its cut, and how many follow."""
@@ -79,11 +80,11 @@ class BurstSplitter(wiring.Component):
             self.burst.payload.len.eq(Mux(row_done, last - beat[:cut], ~beat[:cut])),
             only.eq(rows == 1),
             self.last.eq(row_done & only),
+            # Outside of the conditions: sums must not wait for them.
+            next_row.eq(row + stride),
         ]
         with m.If(self.burst.valid & self.burst.ready):
             with m.If(row_done):
-                next_row = Signal(bits)
-                m.d.comb += next_row.eq(row + stride)
                 m.d.sync += [
                     row.eq(next_row),
                     beat.eq(next_row >> skipped),

@@ -82,17 +82,19 @@ class Fetch(wiring.Component):
             splitter.rows.eq(1),
         ]
         m.d.sync += [is_any.eq(left != 0), is_whole.eq(left[chunk_bits:] != 0)]
+        # The first chunk: what is before the stream's first instruction is left out.
+        first = self.insn_address[insn_bits:]
+        skipped = first[:chunk_bits]
+        room, count = Signal(range(CHUNK_INSNS + 1)), Signal(range(CHUNK_INSNS + 1))
+        is_all = Signal()  # of the stream
+        few = self.insn_count[: len(room)]
+        m.d.comb += [
+            room.eq(CHUNK_INSNS - skipped),
+            is_all.eq((self.insn_count[len(room) :] == 0) & (few <= room)),
+            count.eq(Mux(is_all, self.insn_count, room)),
+        ]
         with m.If(self.start):
-            # The first chunk: what is before the stream's first instruction is left out.
-            first = self.insn_address[insn_bits:]
-            skipped = first[:chunk_bits]
-            room, count = Signal(range(CHUNK_INSNS + 1)), Signal(range(CHUNK_INSNS + 1))
-            is_all = Signal()  # of the stream
-            few = self.insn_count[: len(room)]
             m.d.comb += [
-                room.eq(CHUNK_INSNS - skipped),
-                is_all.eq((self.insn_count[len(room) :] == 0) & (few <= room)),
-                count.eq(Mux(is_all, self.insn_count, room)),
                 splitter.start.eq(self.insn_count != 0),
                 splitter.address.eq(self.insn_address),
                 splitter.row_bytes.eq(count << insn_bits),

@@ -108,6 +108,7 @@ class Iterations(wiring.Component):
         # One bit more than an index has: once it is set it stays, the offset is past every end.
         row = {o: Signal(width[o] + 1, name=f"{o}_row") for o in operands}
         offset = {o: Signal(width[o] + 1, name=f"{o}_at") for o in operands}
+        next_row = {o: Signal(width[o] + 1, name=f"{o}_next") for o in operands}
 
         def moved(place, step):
             total = place[:-1] + step
@@ -128,6 +129,7 @@ class Iterations(wiring.Component):
             last_uop.eq(self.uop_index == end),
             last_inner.eq(last_uop & (inner_left == 1)),
             last.eq(last_inner & (outer_left == 1)),
+            *(next_row[o].eq(moved(row[o], step_out[o])) for o in operands),
         ]
         with m.If(move_on):
             m.d.sync += self.uop_index.eq(self.uop_index + 1)
@@ -137,9 +139,7 @@ class Iterations(wiring.Component):
             with m.If(last_inner):
                 m.d.sync += [inner_left.eq(inner_count), outer_left.eq(outer_left - 1)]
                 for o in operands:
-                    next_row = Signal(width[o] + 1, name=f"{o}_next")
-                    m.d.comb += next_row.eq(moved(row[o], step_out[o]))
-                    m.d.sync += [row[o].eq(next_row), offset[o].eq(next_row)]
+                    m.d.sync += [row[o].eq(next_row[o]), offset[o].eq(next_row[o])]
             with m.If(last):
                 m.d.sync += active.eq(0)
         src_in = Mux(is_alu, insn.alu.src_factor_in, loop.src_factor_in)

@@ -1,6 +1,6 @@
 """Generates the places of the zeros around the data of a LOAD."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -89,43 +89,41 @@ class PadEngine(wiring.Component):
         later_gaps = Signal(16)
         step_gap = Signal.like(gap)
 
-        def enter(run):
-            """Assignments that begin with a run: what lies beside a row, then the rows."""
-            return [
-                left.eq(Mux(run.beside != 0, run.beside, Mux(run.rows != 0, self.row_entries, 0))),
-                rows.eq(run.rows - ((run.beside == 0) & (run.rows != 0))),
-            ]
+        def beginning(run):
+            """``left`` and ``rows`` where a run begins: what lies beside a row, then the rows."""
+            any_rows, any_beside = run.rows != 0, run.beside != 0
+            first = Mux(any_beside, run.beside, Mux(any_rows, self.row_entries, 0))
+            return Cat(first[:ROW_BITS], (run.rows - (any_rows & ~any_beside))[:ROWS_BITS])
 
         def run_behind(gaps):
-            """The run behind the next of ``gaps`` gaps."""
-            later = Mux(gaps == 1, behind.as_value(), between.as_value())
-            return data.View(run_layout, Mux(gaps == 0, 0, later))
+            """The beginning of the run behind the next of ``gaps`` gaps."""
+            return Mux(gaps == 0, 0, Mux(gaps == 1, beginning(behind), beginning(between)))
 
-        skipped = Signal(bits)  # behind this entry
+        run = Cat(left, rows)
         m.d.comb += self.valid.eq(left != 0)
         with m.If(self.valid & self.write):
-            # One more than the sum, with one adder.
-            m.d.sync += [self.index.eq(self.index - ~skipped), left.eq(left - 1)]
+            m.d.sync += [self.index.eq(self.index + 1), left.eq(left - 1)]
             with m.If(left == 1):
                 with m.If(rows != 0):
                     m.d.sync += [left.eq(self.row_entries), rows.eq(rows - 1)]
                 with m.Else():
-                    m.d.comb += skipped.eq(step_gap)
                     m.d.sync += [
-                        *enter(run_behind(later_gaps)),
+                        # One more than the sum, with one adder.
+                        self.index.eq(self.index - ~step_gap),
+                        run.eq(run_behind(later_gaps)),
                         later_gaps.eq(later_gaps - 1),
                     ]
         with m.If(begun):
             m.d.sync += [
                 step_gap.eq(gap),
                 self.index.eq(kept.sram_base),
-                *enter(before),
+                run.eq(beginning(before)),
                 later_gaps.eq(gaps),
             ]
             with m.If(before.as_value() == 0):
                 m.d.sync += [
                     self.index.eq(kept.sram_base + gap),
-                    *enter(run_behind(gaps)),
+                    run.eq(run_behind(gaps)),
                     later_gaps.eq(gaps - 1),
                 ]
         return m
