@@ -51,7 +51,8 @@ def failure_lines(results: Results) -> list[str]:
     first: dict[str, Point] = {}
     for point in failed:
         first.setdefault((point.error or "").partition(";")[0], point)
-    count = f"{len(failed)} of {len(results.points)} points failed, for {len(first)} reasons"
+    reasons = "one reason" if len(first) == 1 else f"{len(first)} reasons"
+    count = f"{len(failed)} of {len(results.points)} points failed, for {reasons}"
     shown = [f"  point {point.index}: {reason}" for reason, point in list(first.items())[:5]]
     return [count, *shown, *(["  ..."] if len(first) > 5 else [])]
 
