@@ -19,13 +19,13 @@ PAGE_BYTES = 4096  # no burst crosses a multiple of it, so its first beat tells 
 class BramMemory(wiring.Component):
     """``size`` bytes from address 0 on, a multiple of 4096; undefined before they are written.
 
-    One burst is read and one is written at a time, a beat per cycle. The first beat is read 4
+    One burst is read and one is written at a time, a beat per cycle. The first beat is read 5
     cycles after its address was taken; the next address is taken in the cycle after the last beat
     of a burst began. B comes in the cycle after the last beat was taken, and reads from then on see
     what was written. A burst outside memory, or one that does not increment by whole beats, is
     answered with SLVERR and changes nothing.
 
-    The host goes first, and costs a beat of the same direction. Its read is done after 3 cycles,
+    The host goes first, and costs a beat of the same direction. Its read is done after 4 cycles,
     and waits while a beat waits for RREADY; its write is done in the cycle after the one
     in which it is requested.
     """
@@ -79,11 +79,13 @@ class BramMemory(wiring.Component):
 
     def _read(self, m: Module, lanes, depth: int) -> None:
         axi, host = self.read, self.host
-        # What belongs to a row on its way: through the address register and the memory to R.
+        # What belongs to a row on its way: through the address register, the memory, and a register
+        # beside it, as block RAMs are slow and lie all over the chip, to R.
         about = data.StructLayout({"valid": 1, "host": 1, "last": 1, "bad": 1, "word": 4})
-        addressed, fetched, out = (
-            Signal(about, name=name) for name in ("addressed", "fetched", "out")
+        addressed, fetched, kept, out = (
+            Signal(about, name=name) for name in ("addressed", "fetched", "kept", "out")
         )
+        kept_data = Signal.like(axi.rdata)
         row, address = Signal(range(depth)), Signal(range(depth))
         active, bad = Signal(), Signal()
         left = Signal(8)  # beats after this one
@@ -105,7 +107,9 @@ class BramMemory(wiring.Component):
             m.d.sync += [
                 addressed.eq(0),
                 fetched.eq(addressed),
-                out.eq(fetched),
+                kept.eq(fetched),
+                out.eq(kept),
+                axi.rdata.eq(kept_data),
             ]
             with m.If(host_due):
                 m.d.sync += [
@@ -131,7 +135,7 @@ class BramMemory(wiring.Component):
             port = lane.read_port()
             m.d.comb += [port.addr.eq(address), port.en.eq(advance)]
             with m.If(advance):
-                m.d.sync += axi.rdata.word_select(i, 8).eq(port.data)
+                m.d.sync += kept_data.word_select(i, 8).eq(port.data)
         m.d.comb += [
             axi.rvalid.eq(out.valid),
             axi.rlast.eq(out.last),
