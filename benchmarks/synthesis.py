@@ -56,17 +56,23 @@ def _synthesized(name: str, component, family: str, held_to: str) -> Row:
 
 
 def _routed(name: str, component, seed: int, held_to: str) -> Row:
-    figures, routed = route(component, FAMILIES["ecp5"], top=name, seed=seed)
+    target_hz = component.machine.clock
+    figures, routed = route(component, FAMILIES["ecp5"], top=name, seed=seed, target_hz=target_hz)
     return Row(name, "ecp5", **asdict(figures.total), clock_mhz=routed.clock_mhz, held_to=held_to)
 
 
 def _jobs() -> dict[str, Callable[[], Row]]:
     """What to measure, by name."""
-    default, packed, ecp5 = map(load_machine, ("default", "zynq7020", "ecp5"))
+    default, packed, extended, ecp5 = map(
+        load_machine, ("default", "zynq7020", "default-ext", "ecp5")
+    )
     jobs = {
         "machine": lambda: _synthesized("machine", Accelerator(default), "xc7", "at most 20 k LUT"),
         "packed machine": lambda: _synthesized(
             "packed machine", Accelerator(packed), "xc7", "20 k LUT, 134 DSP"
+        ),
+        "extended machine": lambda: _synthesized(
+            "extended machine", Accelerator(extended), "xc7", "what extensions cost"
         ),
         "array": lambda: _synthesized("array", GemmCore(default), "xc7", "256 DSP"),
         "packed array": lambda: _synthesized("packed array", GemmCore(packed), "xc7", "128 DSP"),
