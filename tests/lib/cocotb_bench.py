@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from unittest.mock import patch
@@ -21,13 +21,16 @@ from xml.etree import ElementTree
 
 import pytest
 from amaranth.back import verilog
+from amaranth.hdl import Value
 from amaranth.lib import wiring
+from amaranth.lib.wiring import In
 
 from vta_hw.verilated import build as library_build
 from vta_isa.cache import prune, used
 
 BENCHES = Path(__file__).parents[1] / "cocotb"
 PARAMETERS = "VTA_BENCH_PARAMETERS"  # a bench reads them with support.parameters()
+INPUTS = "VTA_BENCH_INPUTS"  # names that support.start() drives with zero
 SIMULATOR = os.environ.get("SIM", "verilator")
 # cocotb makes every signal visible to the bench, which makes the build of a whole accelerator take
 # minutes. Benches look at ports, and at memories.
@@ -81,7 +84,12 @@ def run_bench(
     ``parameters``, which JSON must be able to say, reach the bench as ``support.parameters()``.
     """
     text = verilog.convert(component, name=top, emit_src=False, strip_internal_attrs=True)
-    run_bench_on_verilog(bench, text, top=top, parameters=parameters, seed=seed)
+    inputs = [
+        "__".join(map(str, path))
+        for path, member, value in component.signature.flatten(component)
+        if member.flow == In and len(Value.cast(value))
+    ]
+    run_bench_on_verilog(bench, text, top=top, inputs=inputs, parameters=parameters, seed=seed)
 
 
 def run_bench_on_verilog(
@@ -89,6 +97,7 @@ def run_bench_on_verilog(
     text: str,
     *,
     top: str,
+    inputs: Sequence[str] = (),
     parameters: Mapping[str, object] | None = None,
     seed: int = 1,
 ) -> None:
@@ -112,6 +121,9 @@ def run_bench_on_verilog(
                 seed=seed,
                 extra_env={
                     PARAMETERS: json.dumps(dict(parameters or {})),
+                    INPUTS: json.dumps(list(inputs)),
+                    # Where Icarus knows that a value is undefined, any value must do.
+                    "COCOTB_RESOLVE_X": "random",
                     "COCOTB_LOG_LEVEL": "WARNING",
                 },
             )
