@@ -171,6 +171,9 @@ def _environment() -> Iterator[None]:
 
 def _built(text: str, top: str) -> Path:
     """The folder of the compiled simulation; made if there is none of this content yet."""
+    if SIMULATOR == "icarus":
+        # It would not run a block whose inputs never change, not even once at the beginning.
+        text = text.replace("always @*", "always_comb")
     cache = library_build.private_folder()
     tools = _tools()
     key = hashlib.sha256(f"{tools} {top} {text}".encode()).hexdigest()[:32]
