@@ -46,6 +46,20 @@ def test_a_small_component_gets_a_clock_and_a_bitstream(monkeypatch: pytest.Monk
     assert again == (figures, routed)
 
 
+def test_place_and_route_aims_at_the_clock_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Asked(Exception):
+        pass
+
+    def ask(module: str, function: str, arguments: list[str], *others: object) -> None:
+        raise Asked(arguments[arguments.index("--freq") + 1])
+
+    monkeypatch.setattr(place_route, "run_wasm_tool", ask)
+    with pytest.raises(Asked, match=r"^62\.5$"):
+        route(PackedMultiply(3, 3), FAMILIES["ecp5"], top="pair", target_hz=62_500_000)
+
+
 def test_families_without_delays_are_refused() -> None:
     with pytest.raises(SynthesisError, match=r"no place and route for gowin.*--family ecp5"):
         check_route(FAMILIES["gowin"])
