@@ -1,8 +1,8 @@
 # make run        sets up .venv and does the main job: ResNet-18's convolutions, compiled, simulated, checked
 # make test       sets up what the tests need and runs them on all cores
-# make test-rtl   the RTL on every machine, in every memory, and how much of it was tested; an hour
+# make test-rtl   the RTL on every machine, in every memory, and how much of it was tested; ten minutes
 # make coverage   functional coverage of the core, on three small machines; minutes
-# make exact      the simulator against the RTL, to the cycle and to the bit; half an hour
+# make exact      the simulator against the RTL, to the cycle and to the bit; a quarter of an hour
 # make large-report   a report of 5,000 points in Chromium; a minute
 # make formal     proofs about components of the RTL; several minutes
 # make docs       builds the documentation site in out/site; warnings and dead links fail
