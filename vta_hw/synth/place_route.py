@@ -28,7 +28,7 @@ OPTIONS = (
     *("--json", "netlist.json", "--textcfg", "top.config", "--report", "report.json"),
 )
 # What place and route aims at: it stops trying where it has arrived. Far above what can be reached,
-# routing a whole machine takes hours.
+# routing a whole machine takes very long.
 TARGET_HZ = 100_000_000
 
 
