@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -172,8 +173,11 @@ def _environment() -> Iterator[None]:
 def _built(text: str, top: str) -> Path:
     """The folder of the compiled simulation; made if there is none of this content yet."""
     if SIMULATOR == "icarus":
-        # It would not run a block whose inputs never change, not even once at the beginning.
-        text = text.replace("always @*", "always_comb")
+        # It does not run a block whose inputs never change, not even once at the beginning. Yosys
+        # gives every block an input that becomes 0, but for Icarus it is so before time begins.
+        text = re.sub(
+            r"reg (\\\$auto\$verilog_backend\S+)\s+= 0;", r"reg \1 ; initial #0 \1 = 0;", text
+        )
     cache = library_build.private_folder()
     tools = _tools()
     key = hashlib.sha256(f"{tools} {top} {text}".encode()).hexdigest()[:32]
