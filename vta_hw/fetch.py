@@ -133,14 +133,15 @@ class Fetch(wiring.Component):
         read = buffer.read_port(domain="comb")
 
         per_word = exact_log2(word_bytes // INSN_BYTES)  # log2 of instructions in a word
+        beats_per_word = exact_log2(word_bytes // bus)
+        beats = insns * INSN_BYTES // bus
+
         # Where each instruction goes is decided when its first beat is written: whether the queue
         # has room for it, and what follows from that, is all that a cycle has to find out.
         routes = Signal(data.ArrayLayout(_route, 1 << per_word))
         m.submodules.routes = routes_memory = Memory(shape=routes.shape(), depth=words, init=[])
         write_routes = routes_memory.write_port()
         read_routes = routes_memory.read_port(domain="comb")
-        beats_per_word = exact_log2(word_bytes // bus)
-        beats = insns * INSN_BYTES // bus
 
         fill = Signal(range(beats))  # place in the buffer of the next beat
         place = Signal(range(insns))  # of the next instruction to dispatch
@@ -207,4 +208,3 @@ class Fetch(wiring.Component):
                 self.busy.eq(self.insn_count != 0),
                 stock.eq(-skipped if per_word else 0),
             ]
-        return
