@@ -3,12 +3,13 @@
 Section numbers are those of the AMBA AXI and ACE Protocol Specification, issue E.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from cocotb.triggers import RisingEdge
 
 
-class ChannelMonitor:
+class ChannelMonitor(ABC):
     """Follows the channels of ``payload``: ``{channel: its signals besides VALID and READY}``.
 
     ``in_reset`` is the value of ``reset`` that means reset.
@@ -51,12 +52,13 @@ class ChannelMonitor:
         self.resets = 0
         self._cycle()
 
+    @abstractmethod
     def _silent(self) -> None:
         """In reset: what is watched drives no VALID."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _cycle(self) -> None:
-        raise NotImplementedError
+        """A cycle outside of reset."""
 
     def _must_be_low(self, channel: str) -> None:
         valid = self._get(f"{channel}valid")
